@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy.typing as npt
 from seqtrain.sequences.content import TEXT_FIELDS
 from seqtrain.sequences.labels import LIST_STARTS
 from seqtrain.tables.blocks import BadCellError
-from seqtrain.tables.cells import MISSING_NUMBERS, NEGATIVE, items_of
-from seqtrain.tables.series import series_of
+from seqtrain.tables.cells import MISSING_NUMBERS, NEGATIVE, is_number, items_of
+from seqtrain.tables.series import SEPARATOR, series_of
 from seqtrain.tables.times import MONTHS, PERIOD_FORMS, UNITS_OF_TIME, WEEKDAYS
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.integer]
 
 NUMBER_TEXT = r"[-+\N{MINUS SIGN}]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 BETWEEN = r"[][(),;\s]"
@@ -92,6 +94,11 @@ KIND_PATTERNS = {
 """Maps each kind of cell to its pattern. The first pattern that fits decides. All else is text."""
 NUMBER_KINDS = ("number", "decimal", "grouped", "amount")
 """Kinds of cells of one number."""
+MIXED = "mixed"
+"""Kind of a cell of numbers among which are words such as ERR, less than half of all."""
+FEWEST_NUMBERS = 4
+"""Fewest items of a text without brackets that is such a cell."""
+NUMBER_TYPES = {int, float, bool, type(None)}
 PLAIN_TEXT = re.compile(r"[^\W\d_]{4}.{4}", re.DOTALL)
 """Beginning of a cell that no pattern fits, so that most texts are told by one comparison."""
 WITHOUT_VALUE = MISSING_NUMBERS | {"[]"}
@@ -142,6 +149,10 @@ def kind_of_cell(cell: Any) -> str:
         items = None
     if items:
         return _kind_of_items(items)
+    if 3 * sum(map(str.isdigit, cell)) > len(cell):  # spares texts the next step
+        words = SEPARATOR.split(cell)
+        if len(words) >= FEWEST_NUMBERS and 2 * sum(map(is_word, words)) < len(words):
+            return MIXED
     return "text"
 
 
@@ -156,13 +167,22 @@ def _is_recording(cell: str) -> bool:
 
 
 def _kind_of_items(items: Any) -> str:
-    if isinstance(items[0], str):
-        return "strings"
     if isinstance(items[0], dict):
         are_turns = all(isinstance(each, dict) and text_field(each) for each in items)
         if are_turns:
             return "turns"
         return "events"
+    if isinstance(items, list) and not set(map(type, items)) <= NUMBER_TYPES:
+        values = flattened(items)
+        count = sum(type(value) in NUMBER_TYPES and value is not None for value in values)
+        words = list(filter(is_word, values))
+        if count and words and 2 * len(words) < len(values):
+            return MIXED
+        if count and all(type(value) in (str, *NUMBER_TYPES) for value in values) and not words:
+            sizes = {len(item) if isinstance(item, list) else 0 for item in items}
+            return "numbers" if len(sizes) == 1 else "nested"  # a text is a missing number
+    if isinstance(items[0], str):
+        return "strings"
     try:
         numbers = np.asarray(items, np.float64)
     except (ValueError, TypeError):
@@ -170,6 +190,33 @@ def _kind_of_items(items: Any) -> str:
     if numbers.ndim > 2:
         return "nested"
     return "numbers"
+
+
+def flattened(items: Sequence[Any]) -> list[Any]:
+    """Return the items of a list, or those of its vectors."""
+    vectors = (item if isinstance(item, list) else [item] for item in items)
+    return list(chain.from_iterable(vectors))
+
+
+def is_word(item: Any) -> bool:
+    """Return True if an item of a list is a text that is no number, and not a missing one."""
+    return isinstance(item, str) and not is_number(item) and item.lower() not in MISSING_NUMBERS
+
+
+def odd_items(cell: Any) -> list[str]:
+    """Return the words among the numbers of a cell of kind `MIXED`, each once."""
+    items = cell
+    if isinstance(cell, str):
+        items = items_of(cell, bare=True) or SEPARATOR.split(cell.strip())
+    return list(dict.fromkeys(filter(is_word, flattened(items))))
+
+
+def kind_without_numbers(cell: Any) -> str:
+    """Return the kind of a cell of kind `MIXED` in a column that isn't one of numbers."""
+    items = items_of(cell, bare=True)
+    if not items:
+        return "text"
+    return "strings" if isinstance(items[0], str) else "nested"
 
 
 def text_field(fields: dict[str, Any]) -> str | None:

@@ -21,7 +21,7 @@ from seqtrain.proposal.roles import FEWEST_WIDE, Roles
 from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of, first_lines
-from seqtrain.proposal.wide import about_backwards, places_in_time, wide_columns
+from seqtrain.proposal.wide import places_in_time, wide_columns
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
 from seqtrain.tables.blocks import Dialect
 from seqtrain.tables.cells import is_number
@@ -76,10 +76,8 @@ def channel_doubts(table: Table, columns: Columns) -> list[str]:
             no steps of one channel. It has the command that writes a column for each channel.
     """
     options, (pattern, channels, steps) = table.options, _channels_in_names(columns)
-    if options.named("sequence") or options.kind:
+    if not channels or options.named("sequence") or options.kind:
         return []
-    if not channels:
-        return about_backwards(wide_columns(columns))
     is_one = len({re.sub("[0-9]+", "", name) for name in channels}) == 1
     found = f"{len(channels)} channels ({listed(channels, 4)}) of {counted(steps, 'time step')}"
     told = f"{table.name}: the names of columns tell {found}"

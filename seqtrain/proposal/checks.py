@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from seqtrain.config.document import flow
@@ -25,6 +26,7 @@ from seqtrain.proposal.text_forms import (
 )
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import FILE
+from seqtrain.tables.delimited import REPEATED_HEADER
 from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW
 from seqtrain.text import counted, listed, quote
 
@@ -32,6 +34,8 @@ LINE_NUMBER = re.compile(":[0-9]+: ")
 """Line of a file in a message."""
 MOST_ODD_COLUMNS = 8
 """Largest number of columns whose odd cells a command names."""
+NO_DATA = (NO_ROW, DIFFERENT_ROWS, REPEATED_HEADER)
+"""Parts of the reasons of rows of which any number may be left out."""
 LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
 """Cell for a value below or above the range of an instrument, such as <0.5."""
 MOST_UNIQUE = 2
@@ -82,7 +86,8 @@ def setting_for_missing(columns: Columns, table: Table) -> str:
     cells = dict[str, list[Any]](table.options.get("na_values") or {})
     for column in columns:
         cells[column.name_text] = [*cells.get(column.name_text, ())]
-        cells[column.name_text] += [str(column.values[code]) for code in column.odd_codes]
+        own = (column.odd_texts(code) for code in column.odd_codes)
+        cells[column.name_text] += dict.fromkeys(chain.from_iterable(own))
     is_long = len(cells) > MOST_ODD_COLUMNS or max(map(len, cells.values()), default=0) > MOST_MARKS
     if is_long or any(column.owners is not None for column in columns):
         return ""
@@ -120,25 +125,27 @@ def check_bad_rows(table: Table, facts: Facts) -> None:
     if facts.lost_classes:
         lost = listed([quote(name, 30) for name in sorted(facts.lost_classes)], 3)
         lines.append(f"{table.name}: these are all rows of the class {lost}; correct them")
-    elif len(problems) <= MOST_DROPPED * (table.rows + len(problems)) or _lack_labels(problems):
+    elif len(problems) <= MOST_DROPPED * (table.rows + len(problems)) or _hold_no_data(problems):
         lines.append(f"{table.name}: to leave such rows out: {set_command('data.bad_rows=drop')}")
     else:
         lines.append(f"{table.name}: {better_reading(table)}")
     raise DataError(*lines)
 
 
-def _lack_labels(problems: Sequence[str]) -> bool:
-    """Return True if rows can't be used as a further file has no row for them, or several."""
-    return all(NO_ROW in problem or DIFFERENT_ROWS in problem for problem in problems)
+def _hold_no_data(problems: Sequence[str]) -> bool:
+    """Return True if all rows are headers, or a further file has no row for them, or several."""
+    return all(any(reason in problem for reason in NO_DATA) for problem in problems)
 
 
 def classes_of_bad_rows(table: Table, roles: Roles, facts: Facts) -> set[str]:
     """Return the labels that only rows have that can't be read.
 
     A label must occur in two such rows: in a row with too many fields, it may be part of a text.
+    The name of the column is no label of a header that comes again.
     """
     cells = table.bad_cells.get(roles.label.name, [])
     counts = Counter(cell.strip() for cell in cells if isinstance(cell, str))
+    counts.pop(str(roles.label.name), None)
     return {x for x, count in counts.items() if x and count > 1 and x not in facts.classes}
 
 
@@ -148,7 +155,7 @@ def check_classes(found: Findings) -> None:
     labels = list(facts.classes)
     if not labels:
         if table.format == "fasttext":
-            refuse_labels_before_blanks(table)
+            refuse_labels_before_blanks(table.path, table.dialect)
             raise DataError(f"{table.name}: no line begins with a label, such as __label__up")
         rows = facts.empty + facts.unlabelled + facts.unreadable
         if facts.label_problem is None:

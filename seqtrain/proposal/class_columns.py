@@ -11,9 +11,9 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.text import listed
 
-FEWEST_WORDS, MOSTLY_DIFFERENT = 2, 0.9
+FEWEST_WORDS, DISTINCT_SHARE = 2, 0.9
 """Fewest words of a text, on average, and smallest share of texts that differ."""
-NAME_OF_CLASS = re.compile(r"[^\W\d_]+(?:[ _-][^\W\d_]+)?")
+CLASS_COLUMN = re.compile(r"[^\W\d_]+(?:[ _-][^\W\d_]+)?")
 """Name of a column that may be a class: one or two words."""
 MELTING = (
     'import csv, sys; m = %s; r = csv.DictReader(sys.stdin, delimiter=m, restval=""); '
@@ -56,7 +56,7 @@ def _may_be_class(column: ColumnProfile) -> bool:
     return (
         column.kind == "text"
         and column.word not in KNOWN_NAMES
-        and NAME_OF_CLASS.fullmatch(column.name_text) is not None
+        and CLASS_COLUMN.fullmatch(column.name_text) is not None
         and words >= FEWEST_WORDS * len(texts)
-        and len(texts) >= MOSTLY_DIFFERENT * filled.sum() > 0
+        and len(texts) >= DISTINCT_SHARE * filled.sum() > 0
     )

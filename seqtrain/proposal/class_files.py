@@ -17,7 +17,6 @@ from seqtrain.proposal.profile import (
 )
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import form_of_file
-from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import LABEL
 from seqtrain.tables.formats import resolve_format
 
@@ -81,7 +80,7 @@ def commands_for_pieces(table: Table) -> list[str]:
     A row of such a file may be a time step. A sequence has the rows of one value of a column, such
     as trial, that begins again in each file. If there is none, a file is cut into pieces.
     """
-    files = files_of("train", table.layout.splits.get("train"))
+    files = table.layout.train
     if len(files) == 1 and os.path.isdir(files[0]):
         known = inside(files[0])[0]
         files = [path for path in known if resolve_format(path, "auto") == table.format]

@@ -9,7 +9,7 @@ from seqtrain.proposal.profile import ColumnProfile, determines
 from seqtrain.proposal.roles import Roles, options_naming
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
+from seqtrain.proposal.text_forms import awk_of
 
 
 def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
@@ -55,9 +55,8 @@ def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> 
     advice = f"write a minus before the cells of {column.shown}, and sort by it (--order)"
     if is_plain_table(table, table.columns):
         path, place = table.file, table.columns.index(column) + 1
-        mark = delimiter_of(table)
         code = f'NR >= {table.lines[0]} && NF {{${place} = "-" ${place}}} 1'
-        line, target = rewriting(["awk", f"-F{mark}", "-v", f"OFS={mark}", code], path, "turned")
+        line, target = rewriting(awk_of(table, code), path, "turned")
         options = options_naming("order", [*coarse, column])
         advice = f"{line}; then seqtrain init {target} {options}"
     return f"if {column.shown} counts down within a sequence, as the clock of a game does: {advice}"

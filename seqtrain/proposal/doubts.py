@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
+from unicodedata import category, normalize
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from seqtrain.proposal.profile import (
     ColumnProfile,
     Columns,
     joined_column,
+    without,
 )
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.roles import (
@@ -31,7 +33,11 @@ from seqtrain.proposal.roles import (
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
-from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.blocks import (
+    FILE,
+    FOLDER,
+    LABEL,
+)
 from seqtrain.text import counted, listed, quote
 
 MOST_SHOWN = 3
@@ -41,6 +47,10 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 """Cell of a row of totals."""
+FORMAT = "Cf"
+"""Category of Unicode of characters without width."""
+PADDED_NUMBER = re.compile(r"0*(?P<digits>[0-9]+?)(?:,0{1,2})?")
+"""A whole number with zeros before it, or after its decimal comma."""
 CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
 """Characters of labels that csv and tsv, and JSON, may write in another way."""
 IN_BRACKETS = re.compile(r"(?:\[[^][\s]+\])+")
@@ -71,48 +81,44 @@ def column_doubts(config: Config) -> Iterator[str]:
         table = read_table(files, layout, ReadingProgress(), is_train=False)
     except DataError:  # the config reads them in another way
         return
-    sequence = data.sequence if isinstance(data.sequence, list) else [data.sequence]
-    used = {str(name) for name in sequence if name is not None}
-    used |= {*(data.steps or ()), *(data.static or ())}
     odd = [column for column in table.columns if column.is_odd.any()]
     yield from (line for _, line in odd_lines(odd, table))
+    parts, sorting = _columns_of(data.id, table), _columns_of(data.order, table)
+    per_id = _columns_of([*(data.static or ())], table)
+    used = [*_columns_of(data.sequence, table), *_columns_of([*(data.steps or ())], table), *per_id]
+    others = [*parts, *sorting, *_columns_of([data.group, FILE, FOLDER], table)]
+    label = None
     if isinstance(data.label, list):
-        label = None
-    else:
-        label = table.column(LABEL if data.label is None else data.label)
-    order = data.order if isinstance(data.order, list) else [data.order]
-    ids = data.id if isinstance(data.id, list) else [data.id]
-    others = (data.label, *ids, data.group, *order, "file", "folder")
-    unused = [x for x in table.columns if x.name not in others and x.name_text not in used]
-    if isinstance(data.label, list):
-        marks = [column for column in table.columns if column.name in data.label]
+        marks = _columns_of(data.label, table)
         with suppress(DataError):  # a cell is no mark: its row is listed as one that fit refuses
             yield from doubtful_marks(marks, joined_marks(marks))
+    else:
+        label = table.column(LABEL if data.label is None else data.label)
+    unused = without(table.columns, [label, *others, *used])
     if label is not None:
         yield from spelled_alike(label, data.label_separator, table)
-        yield from told_by_ends([x for x in table.columns if x.name_text in used], label)
-    parts = [x for x in table.columns if x.name in ids]
-    id = joined_column(parts) if parts else None
-    per_id = [x for x in table.columns if x.name_text in (data.static or ())]
-    if label is not None:  # a group with all rows of a class leaves none to hold out
+        yield from told_by_ends([x for x in table.columns if x in used], label)
+        # A group with all rows of a class leaves none to hold out.
         unused = [x for x in unused if not tells_label(x, label)]
     for column in table.columns:
-        if column.kind == "events" and column.name_text in used and data.steps:
+        if column.kind == "events" and column in used and data.steps:
             yield from object_doubts(column, *fields_of(column), table)
+    id = joined_column(parts) if parts else None
     yield from scattered_rows(id, config)
     yield from shared_owner(owner_of([*unused, *per_id], id), config)
-    for column in table.columns:
-        if label is None or column is label or column.name in others:
-            continue
-        if not column.repeats_as_labels:
-            continue
-        reason = tells_label(column, label)
+    for column in without(table.columns, [label, *others]):
+        reason = None
+        if label is not None and column.repeats_as_labels:
+            reason = tells_label(column, label)
         if reason:
-            if column.name_text in used:
-                use = "it is used"
-            else:
-                use = "it isn't used"
+            use = "it is used" if column in used else "it isn't used"
             yield f"{column.shown} gives the label away ({reason}); {use}"
+
+
+def _columns_of(names: Any, table: Table) -> list[ColumnProfile]:
+    """Return the columns of a table that the value of a key names: one name, a list, or None."""
+    known = {str(name) for name in (names if isinstance(names, list) else [names])}
+    return [column for column in table.columns if column.name_text in known]
 
 
 def odd_lines(columns: Columns, table: Table) -> Iterator[tuple[list[ColumnProfile], str]]:
@@ -166,7 +172,8 @@ def odd_cells(column: ColumnProfile, table: Table) -> str:
         lines = table.lines[column.owners]
     shown = []
     for row in rows[:MOST_SHOWN].tolist():
-        shown.append(f"{column.values[column.codes[row]]!r} (line {lines[row]})")
+        texts = listed(list(map(repr, column.odd_texts(column.codes[row]))))
+        shown.append(f"{texts} (line {lines[row]})")
     more = len(rows) - len(shown)
     names = listed(shown) + (f" and {more:,} more" if more > 0 else "")
     return f"{counted(len(rows), 'cell')} of {column.shown}: {names}"
@@ -179,6 +186,12 @@ def doubtful_marks(columns: Columns, marked: ColumnProfile) -> Iterator[str]:
         columns: The label columns.
         marked: Column of the names that each row has, joined by |.
     """
+    blank = sum(int(x.is_blank.sum()) for x in columns if x.distinct > 1)
+    if blank:  # a column with nothing but x marks rows in this way
+        yield (
+            f"label columns: {counted(blank, 'blank cell')} read as 0; "
+            "if these labels aren't known, leave out their rows"
+        )
     sizes = [len(value.split("|")) if value else 0 for value in marked.values]
     used = {name for value in marked.values for name in value.split("|")}
     unused = [column.shown for column in columns if column.name_text not in used]
@@ -195,7 +208,10 @@ def doubtful_marks(columns: Columns, marked: ColumnProfile) -> Iterator[str]:
 
 
 def spelled_alike(label: ColumnProfile, separator: str | None, table: Table) -> Iterator[str]:
-    """Yield a warning if labels differ only in case or in blanks, so that each is a class.
+    """Yield a warning if labels seem to be spellings of one, so that each is a class.
+
+    They differ only in case, blanks, accents that are letters of their own, characters without
+    width, zeros before a number, or zeros after its decimal comma.
 
     Args:
         label: Column of the label.
@@ -208,16 +224,32 @@ def spelled_alike(label: ColumnProfile, separator: str | None, table: Table) -> 
         for part in parts if label.are_texts else ():
             counts[part.strip()] += count
     for name, count in counts.items():
-        same.setdefault(" ".join(name.split()).casefold(), Counter())[name] = count
+        same.setdefault(_likely_meaning(name), Counter())[name] = count
     groups = [[name for name, _ in own.most_common()] for own in same.values() if len(own) > 1]
     if not groups:
         return
-    shown = [" and ".join(f"{quote(x, 30)} ({counts[x]:,})" for x in own) for own in groups]
+    shown = [" and ".join(f"{_quoted_fully(x)} ({counts[x]:,})" for x in own) for own in groups]
     advice = "if they mean the same, spell them alike"
     command = None if separator else _respelling(label, groups, table)
     if command is not None:
         advice += f": {command}"
-    yield f"labels differ only in case or blanks: {listed(shown, MOST_SHOWN)}; {advice}"
+    yield f"labels that may be spellings of one: {listed(shown, MOST_SHOWN)}; {advice}"
+
+
+def _likely_meaning(label: str) -> str:
+    """Return what a label likely means: it without case, blanks, and marks that aren't seen."""
+    seen = "".join(x for x in normalize("NFC", label) if category(x) != FORMAT)
+    number = PADDED_NUMBER.fullmatch(seen.strip())
+    if number is not None:
+        return number["digits"]
+    return " ".join(seen.split()).casefold()
+
+
+def _quoted_fully(label: str) -> str:
+    """Return a label in quotes, with numbers of its accents if these are letters of their own."""
+    if normalize("NFC", label) != label:
+        return ascii(label)
+    return quote(label, 30)
 
 
 def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Table) -> str | None:

@@ -124,7 +124,7 @@ def share_of_scripts(letters: Counter[str], scripts: tuple[str, ...]) -> float:
     return found / max(1, letters.total())
 
 
-def is_code(word: str) -> bool:
+def mixes_digits(word: str) -> bool:
     """Return True if a word has letters and digits."""
     return not word.isalpha() and not word.isdigit()
 
@@ -146,7 +146,7 @@ def are_symbols(texts: Sequence[str]) -> bool:
     broken = mixed = 0
     for token, count in tokens.items():
         plain = token.strip(MARKS_AROUND)
-        if len(split_words(plain)) > 1 or (plain.isalnum() and is_code(plain)):
+        if len(split_words(plain)) > 1 or (plain.isalnum() and mixes_digits(plain)):
             broken += count
         if count < 0.8 * lowered[token.lower()]:
             mixed += count - first[token]

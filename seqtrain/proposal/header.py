@@ -32,7 +32,8 @@ def has_header(file: str, first: Sequence[str], columns: Columns, options: InitO
     2. A row with a column name that the user gave in another option is a header.
     3. A row with a blank cell between others is data, except above a column of which most cells
        are blank (`MOSTLY_BLANK`), or if no other cell comes again and one is above few distinct
-       labels. A row with a cell of more than `LONGEST_LABEL` characters is data.
+       labels, or is a single word above free text. A row with a cell of more than
+       `LONGEST_LABEL` characters is data.
     4. A row of three or more numbers that count up by one is a header if they count from 0, as
        pandas names columns, or are among names. So is one of a usual name, such as "label", and
        increasing numbers, such as wave lengths, or one of many numbers with equal steps.
@@ -71,15 +72,13 @@ def has_header(file: str, first: Sequence[str], columns: Columns, options: InitO
     if "" in names[1:]:
         pairs = zip(names, columns, strict=False)
         are_names = len(names) == len(columns) and not any(map(is_number, names))
-        return are_names and not repeated and any(x and _tells_labels(own) for x, own in pairs)
+        has_name = (x and _may_be_below(x, own) for x, own in pairs)
+        return are_names and not repeated and any(has_name)
     numbers = [float(name) for name in names if is_number(name)]
     if numbers:
-        steps = {b - a for a, b in pairwise(numbers)} if len(numbers) > 2 else {0.0}
-        if len(numbers) >= FEWEST_GRID and len(steps) == 1 and steps != {0.0} and not repeated:
-            return True
-        if is_usual and min(steps) > 0 and len(numbers) == len(names) - 1:
-            return True
-        return steps == {1.0} and (numbers[0] == 0 or len(numbers) < len(names))
+        is_grid = len(numbers) >= FEWEST_GRID and not repeated
+        others = len(names) - len(numbers)
+        return _are_names(numbers, others, is_usual=is_usual, is_grid=is_grid)
     if len(set(names)) < len(names):
         return not repeated and any(map(_tells_header, columns))
     if repeated and not is_usual:
@@ -101,15 +100,39 @@ def has_header(file: str, first: Sequence[str], columns: Columns, options: InitO
     )
 
 
+def _are_names(numbers: Sequence[float], others: int, *, is_usual: bool, is_grid: bool) -> bool:
+    """Return True if the numbers of a first row are names, as the fourth rule says.
+
+    Args:
+        numbers: The numbers of the row.
+        others: Number of its other cells.
+        is_usual: True if one of these is a usual name.
+        is_grid: True if the numbers are names if their steps are equal.
+    """
+    steps = {b - a for a, b in pairwise(numbers)}
+    if len(numbers) < 3:
+        return False
+    if is_grid and len(steps) == 1 and steps != {0.0}:
+        return True
+    if is_usual and min(steps) > 0 and others == 1:
+        return True
+    return steps == {1.0} and (numbers[0] == 0 or others > 0)
+
+
 def _tells_header(column: ColumnProfile) -> bool:
     """Return True for a column of numbers, times or labels, in which the first cell isn't again.
 
     The first value of a column of labels that never occurs again is a name.
     """
-    return _tells_labels(column) or column.kind in ("number", "time")
+    return tells_labels(column) or column.kind in ("number", "time")
 
 
-def _tells_labels(column: ColumnProfile) -> bool:
+def _may_be_below(name: str, column: ColumnProfile) -> bool:
+    """Return True if a name without blanks is above few distinct labels, or above free text."""
+    return tells_labels(column) or (column.is_free_text and len(name.split()) == 1)
+
+
+def tells_labels(column: ColumnProfile) -> bool:
     """Return True for a column of few distinct labels."""
     return column.can_be_label and column.distinct <= column.rows / 10
 

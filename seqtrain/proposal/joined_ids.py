@@ -26,6 +26,7 @@ from seqtrain.proposal.profile import (
     joined_codes,
     joined_column,
     refines,
+    without,
 )
 from seqtrain.proposal.roles import columns_named, command_naming, likeliest_labels
 
@@ -118,15 +119,15 @@ class _Finder:
             return False
         if is_contiguous(codes):
             return True
-        others = [x for x in self.numbers if x not in parts]
+        others = without(self.numbers, parts)
         return any(IdRows(codes).are_counted_by(x) for x in others)
 
     def is_id(self, id: JoinedColumn) -> bool:
         """Return True if all of some columns are an id, and no fewer of them."""
         if 2 * id.distinct > id.rows:
             return False
-        counters = [x for x in self.counters if x not in id.parts]
-        others = [x for x in self.numbers if x not in (*id.parts, *counters, *self.labels)]
+        counters = without(self.counters, id.parts)
+        others = without(self.numbers, [*id.parts, *counters, *self.labels])
         within = [x for x in counters if _sorts_rows(x, id)]
         whole = [x for x in others if not x.has_decimals]
         within += filter(IdRows(id.codes).are_counted_by, whole)
@@ -143,7 +144,7 @@ class _Finder:
         for size in range(1, len(id.parts)):
             for parts in combinations(id.parts, size):
                 fewer = joined_column(parts)
-                missing = [x for x in id.parts if x not in parts]
+                missing = without(id.parts, parts)
                 begins_again = any(not _sorts_rows(x, fewer) for x in within)
                 is_divided = id.is_contiguous and not fewer.is_contiguous
                 changes = any(not determines(fewer, x, labelled=True) for x in labels)
@@ -173,7 +174,7 @@ class _Finder:
         if self.labels:
             return self.labels
         taken = (*id.parts, *self.counters, *within)
-        others = [x for x in self.columns if x not in taken]
+        others = without(self.columns, taken)
         return likeliest_labels([x for x in others if x.can_be_label and not is_no_outcome(x)])
 
 

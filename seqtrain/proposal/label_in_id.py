@@ -14,11 +14,11 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.text import listed
 
-MOST_OTHERS = 2
+MOST_ID_COLUMNS = 2
 """Largest number of columns that are an id together with the label."""
 SEQUENCE_ID = "sequence_id"
 """Name of the column that the printed command writes."""
-JOINING = (
+JOINED_KEYS = (
     "import csv, sys; m = %s; r = csv.reader(sys.stdin, delimiter=m); h = next(r); "
     "k = [h.index(x) for x in sys.argv[1:]]; w = csv.writer(sys.stdout, delimiter=m); "
     'w.writerow(["sequence_id", *h]); w.writerows(["/".join(x[i] for i in k), *x] for x in r if x)'
@@ -46,7 +46,7 @@ def refuse_label_in_id(table: Table, roles: Roles, options: InitOptions) -> None
     named = [
         x for x in roles.columns if x is not label and (is_part_of_id(x) or is_code_or_owner(x))
     ]
-    for size in range(1, MOST_OTHERS + 1):
+    for size in range(1, MOST_ID_COLUMNS + 1):
         for parts in combinations(named, size):
             id = JoinedColumn(*sorted([*parts, label], key=roles.columns.index))
             are_several = 2 * id.distinct <= id.rows
@@ -64,7 +64,7 @@ def _lines(table: Table, parts: Columns, label: ColumnProfile) -> list[str]:
         "input to predict lacks; "
     ]
     if table.format in ("csv", "tsv") and table.header and not table.layout.joins:
-        code = JOINING % json.dumps(delimiter_of(table))
+        code = JOINED_KEYS % json.dumps(delimiter_of(table))
         command = ["python3", "-c", code, *(part.name_text for part in parts)]
         options = shlex.join(["--id", SEQUENCE_ID, "--label", label.name_text])
         lines[0] += "if they are a sequence, write a column that names it:"

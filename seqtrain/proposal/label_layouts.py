@@ -229,11 +229,11 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
                 options = options.with_given(label=columns)
             found_joins = [join, *joins]
             command = set_command(f"data.join={flow(found_joins)}")
-            found = replace(layout, options=options, joins=found_joins, group=group, facts=columns)
-            choices.append(Choice(command, found))
+            found = replace(layout, options=options, joins=found_joins, group=group)
+            choices.append(Choice(command, replace(found, label_columns=columns)))
     if is_input and targets and not choices and not has_label:
         raise _other_rows(table, targets[0], progress)
-    named = [x for x in choices if own.union(x.layout.facts).issuperset(map(str, label))]
+    named = [x for x in choices if own.union(x.layout.label_columns).issuperset(map(str, label))]
     return named or choices
 
 
@@ -258,14 +258,48 @@ def _owner_files(path: str) -> list[str]:
     return _beside(path, [other for other in owners if other != path], OWNER_FILE_WORDS)
 
 
+def refuse_unjoined(layout: FileLayout, targets: Sequence[str], progress: ReadingProgress) -> None:
+    """Raise a DataError if the user gave the file of labels of a table, and it can't be joined.
+
+    Args:
+        layout: The layout of the other files.
+        targets: Files that were given, and hold labels by their names.
+        progress: Reports the number of rows.
+    """
+    path = layout.splits["train"]
+    if not targets or not isinstance(path, str) or not os.path.isfile(path):
+        return
+    table = read_table([path], layout, progress, is_train=False)
+    if not (table.has_columns and have_label(table)):
+        raise _other_rows(table, targets[0], progress)
+
+
 def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError:
     """Return the error about a file of labels that has another number of rows, and no key."""
-    other = read_alone(path, progress)
-    return DataError(
+    other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    lines = [
         f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
         f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
         "both files that names each row"
-    )
+    ]
+    if not table.has_columns and _num_lines(table.path) == other.rows:
+        command, target = rewriting(["awk", '{print NF ? $0 : "-"}'], table.path, "filled")
+        lines += ["blank lines are no rows; to write a mark there:", f"  {command}"]
+        lines.append(f"  seqtrain init {target} {shlex.quote(path)}")
+    for key in other.columns if table.has_columns else ():
+        own = table.column(key.name)
+        if isinstance(key.name, str) and own is not None and not _has_values_of(own, key):
+            values, keys = (quote(str(x.values[0]), 30) for x in (own, key))
+            lines.append(f"{key.shown} of both holds other values, such as {values} and {keys}")
+            if own.kind == key.kind == "number" and {*own.numbers} & {*key.numbers}:
+                lines[-1] += ": write numbers in one way, such as without zeros in front"
+    return DataError(*lines)
+
+
+def _num_lines(path: str) -> int:
+    """Return the number of lines of a file, also of blank ones."""
+    with open(path, "rb") as file:
+        return sum(1 for _ in file)
 
 
 def _may_match_by_chance(table: Table, join: Mapping[str, Any], path: str) -> bool:
@@ -479,7 +513,7 @@ def _with_label_file(
         train = pattern_of(recordings) or list(recordings)
     if len(found.labels) == 1 and not options.named("label"):
         options = options.with_given(label=found.labels)
-    layout = FileLayout({"train": train}, options, joins=[found.join], facts=found.labels)
+    layout = FileLayout({"train": train}, options, joins=[found.join], label_columns=found.labels)
     return with_pattern(layout, found.pattern)
 
 
@@ -537,7 +571,7 @@ def commands_for_labels_beside(table: Table) -> list[str]:
 
     Such a file isn't joined in silence, see `_may_match_by_chance`.
     """
-    is_file = table.path == table.layout.splits.get("train") and os.path.isfile(table.path)
+    is_file = table.path == table.layout.splits["train"] and os.path.isfile(table.path)
     if not is_file or table.layout.joins or not table.has_columns:
         return []
     lines = []

@@ -30,10 +30,12 @@ from seqtrain.proposal.label_layouts import (
     recognise_label_file,
     recognise_pair,
     recordings_and_labels,
+    refuse_unjoined,
     without_targets,
 )
 from seqtrain.proposal.names import is_counter, is_time
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
+from seqtrain.proposal.profile import without
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
@@ -48,16 +50,19 @@ from seqtrain.proposal.recordings import (
     with_partitions,
     with_pattern,
 )
-from seqtrain.proposal.roles import Roles, set_command
+from seqtrain.proposal.roles import (
+    Roles,
+    set_command,
+    shown_names,
+)
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
-from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import FILE, LABEL, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import matching_files
-from seqtrain.text import display_name, listed, quote
+from seqtrain.text import display_name, quote
 
 NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 """A number with a decimal comma, or a whole one."""
@@ -98,7 +103,7 @@ def find_layout(
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:
             return labelled
-    files = without_targets(files) or files
+    given, files = files, without_targets(files) or files
     splits = None
     if test is None:
         joined = joined_by_key(files, options, progress)
@@ -133,6 +138,7 @@ def find_layout(
             _refuse_tables_as_texts(layout.splits["train"])
     if choices:
         return choices[0].layout
+    refuse_unjoined(layout, [path for path in given if path not in files], progress)
     return layout
 
 
@@ -346,7 +352,7 @@ def read_single_rows(table: Table, options: InitOptions) -> None:
     has_label = f"(?P<{LABEL}>" in (table.layout.pattern or "") and table.has_columns
     if not has_label or "id" in options.given or file is None or file.distinct < table.rows:
         return
-    table.columns = [column for column in table.columns if column is not file]
+    table.columns = without(table.columns, [file])
     table.layout = replace(table.layout, options=table.options.with_given(id=None))
 
 
@@ -366,7 +372,7 @@ def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions
     has_label = f"(?P<{LABEL}>" in (layout.pattern or "") and roles.id is not None
     if not has_label or roles.kind != "text" or "id" in options.given or roles.order:
         return
-    texts = listed([column.shown for column in roles.sequence])
+    texts = shown_names(roles.sequence)
     as_turns = either(f"{INIT_COMMAND} --id {FILE}", f"id={FILE!r}")
     raise DataError(
         f"--id: each file has several rows of {texts}; choose what a row is:",
@@ -380,10 +386,10 @@ def about_missing_labels(table: Table) -> list[str]:
 
     No column may hold labels. Times and counters aren't labels.
     """
-    layout, train = table.layout, table.layout.splits.get("train")
-    if layout.pattern or layout.joins or layout.options.named("label") or not train:
+    layout = table.layout
+    if layout.pattern or layout.joins or layout.options.named("label"):
         return []
-    recordings = recordings_of(files_of("train", train), layout.options)
+    recordings = recordings_of(layout.train, layout.options)
     possible = [x for x in table.columns if x.can_be_label and not (is_time(x) or is_counter(x))]
     if len(recordings) < FEWEST_FILES or possible or have_label(table):
         return []
@@ -402,13 +408,11 @@ def commands_for_names(table: Table) -> list[str]:
     These are numbers and codes: letters are proposed.
     """
     layout = table.layout
-    train = layout.splits.get("train")
-    if layout.pattern or layout.options.named("label") or not train:
+    if layout.pattern or layout.options.named("label"):
         return []
-    files = [train] if isinstance(train, str) else list(train)
-    found = name_patterns(recordings_of(files_of("train", train), layout.options), KINDS_OF_PART)
+    found = name_patterns(recordings_of(layout.train, layout.options), KINDS_OF_PART)
     patterns = [pattern for pattern, labels in found if len(labels) <= MOST_CLASSES]
-    lines = commands_for_patterns(files, patterns)
+    lines = commands_for_patterns(layout, patterns)
     if lines:
         lines.insert(0, "or, if each file is a recording, and a part of its name the label:")
     return lines
@@ -420,11 +424,10 @@ def commands_for_files(table: Table) -> list[str]:
     The files are those of the table. If it is one file, they are those beside it whose names differ
     only in numbers.
     """
-    layout, train = table.layout, table.layout.splits.get("train")
+    layout, given = table.layout, table.layout.train
     has_label = f"(?P<{LABEL}>" in (layout.pattern or "")  # else its columns may hold the label
     if has_label or not table.has_columns or layout.options.named("id") not in ([], [FILE]):
         return []
-    given = files_of("train", train)
     files = recordings_of(given) or [path for name in given for path in matching_files(name)]
     found = "if the rows of each file are a sequence:"
     if len(files) > 1:

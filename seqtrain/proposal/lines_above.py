@@ -16,7 +16,7 @@ from seqtrain.text import display_name, quote
 
 MOST_LINES = 64
 """Largest number of lines above a table."""
-FEWEST_ROWS = 6
+FEWEST_BELOW = 6
 """Fewest rows of a table below other lines, with the names of its columns."""
 
 
@@ -72,7 +72,7 @@ def _first_line(lines: Sequence[str], mark: str) -> int | None:
     is_apart = not lines[line - 1].strip()
     has_longer = any(len(fields) >= width for _, fields in rows[:at])  # a bad row, or blank names
     lacks_one = at == 1 and len(rows[0][1]) == width - 1 > 1  # as R writes the names
-    is_long = at <= MOST_LINES and len(rows) - at >= max(FEWEST_ROWS, at)
+    is_long = at <= MOST_LINES and len(rows) - at >= max(FEWEST_BELOW, at)
     if not is_long or (has_longer and not is_apart) or lacks_one or any(map(is_number, names)):
         return None
     return line

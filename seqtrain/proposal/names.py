@@ -4,6 +4,7 @@ Names are in English, German, French, Spanish, Portuguese and Italian, without a
 """
 
 import re
+from collections.abc import Callable
 
 from seqtrain.proposal.profile import FREE_WORDS, ColumnProfile
 from seqtrain.sequences.content import TEXT_FIELDS
@@ -237,6 +238,25 @@ def is_decision(column: ColumnProfile) -> bool:
     return column.word == "answer" and set(map(str, column.values)) <= {*DECISIONS, ""}
 
 
+def _fits(pattern: re.Pattern[str]) -> Callable[[ColumnProfile], bool]:
+    """Return the function that tells if all words of the name of a column fit a pattern."""
+    return lambda column: pattern.fullmatch(column.name_words) is not None
+
+
+is_event_time = _fits(EVENT_TIME_NAME)
+"""True if the column is named like times of events, and nothing else: event_time."""
+may_count_down = _fits(COUNTDOWN)
+"""True if the column is named like a time that may count down, such as game_clock."""
+may_be_seconds = _fits(SECONDS)
+"""True if the column is named like seconds since a start, such as elapsed_ms."""
+is_later = _fits(LATER)
+"""True if the column is named like times after events, such as received_at."""
+is_counter = _fits(COUNTER_NAME)
+"""True if the column is named like numbers that count steps, such as week or seq_no."""
+is_channel = _fits(CHANNEL_NAME)
+"""True if the column is named like channels, as that of a number in each row."""
+
+
 def is_code(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes, such as case_id."""
     return bool(CODE_NAME.search(column.name_words)) and not is_amount(column)
@@ -318,31 +338,6 @@ def is_time(column: ColumnProfile) -> bool:
     return bool(TIME_NAME.search(column.name_words)) and not PER_UNIT.search(column.word)
 
 
-def is_event_time(column: ColumnProfile) -> bool:
-    """Return True if the column is named like times of events, and nothing else: event_time."""
-    return bool(EVENT_TIME_NAME.fullmatch(column.name_words))
-
-
-def may_count_down(column: ColumnProfile) -> bool:
-    """Return True if the column is named like a time that may count down, such as game_clock."""
-    return bool(COUNTDOWN.fullmatch(column.name_words))
-
-
-def may_be_seconds(column: ColumnProfile) -> bool:
-    """Return True if the column is named like seconds since a start, such as elapsed_ms."""
-    return bool(SECONDS.fullmatch(column.name_words))
-
-
-def is_later(column: ColumnProfile) -> bool:
-    """Return True if the column is named like times after events, such as received_at."""
-    return bool(LATER.fullmatch(column.name_words))
-
-
-def is_counter(column: ColumnProfile) -> bool:
-    """Return True if the column is named like numbers that count steps, such as week or seq_no."""
-    return bool(COUNTER_NAME.fullmatch(column.name_words))
-
-
 def is_counting(column: ColumnProfile) -> bool:
     """Return True if the column is named like times, or like numbers that count steps."""
     return is_time(column) or is_counter(column) or level_of(column) == COUNTERS
@@ -358,11 +353,6 @@ def is_part_of_id(column: ColumnProfile) -> bool:
 def is_trial(column: ColumnProfile) -> bool:
     """Return True if the column is named like trials or recordings, not like dates or visits."""
     return is_part_of_id(column) and level_of(column) not in LONG_TERM
-
-
-def is_channel(column: ColumnProfile) -> bool:
-    """Return True if the column is named like channels, as that of a number in each row."""
-    return bool(CHANNEL_NAME.fullmatch(column.name_words))
 
 
 def is_span(column: ColumnProfile) -> bool:

@@ -1,16 +1,17 @@
 """Forms of numbers and times in a table: decimal marks, thousands, units, minutes and seconds."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.profile import ColumnProfile, Columns
-from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming
+from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming, shown_names
 from seqtrain.proposal.shell import rewriting, rewritten, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
@@ -30,7 +31,7 @@ COMMAS_TO_POINTS = (
 SPLITTING = (
     "import csv, re, sys; k, marks = [*map(int, sys.argv[1].split())], len(sys.argv) > 2; "
     "h, *r = [x for x in csv.reader(sys.stdin, delimiter='{mark}') if x]; "
-    "p = re.compile('^ *[-+]?[0-9]+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?'); "
+    "p = re.compile('(?:^|(?<=[,;([])) *[-+]?[0-9]+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?'); "
     "n = {{i: max(len(p.findall(x[i])) for x in r) for i in k}}; "
     "f = lambda c, i: (p.findall(c) + n[i] * [''])[:n[i]] + marks * [p.sub('', c).strip()]; "
     "g = lambda c, i: [c + (n[i] > 1) * f'_{{j + 1}}' for j in range(n[i])] + marks * [c + '_mark']"
@@ -42,6 +43,15 @@ SPLITTING = (
 
 With a further argument, it writes what isn't a number in a column, too, such as flags.
 """
+PLAIN_DIGITS = (
+    "import sys, unicodedata as u; m = {1643: '.', 1644: ''}; "
+    "[sys.stdout.write(''.join(str(u.decimal(c, c)) for c in x.translate(m))) for x in sys.stdin]"
+).replace("'", '"')
+"""Program of Python that writes 0 to 9 for the digits of other scripts."""
+OTHER_NUMBER, HAS_DIGIT = re.compile(r"[-+]?\d+(?:[.,٫٬]\d+)*"), re.compile("[0-9]")
+"""A number in the digits of any script."""
+LARGEST_SHARE_REPEATED = 0.5
+"""Share of rows whose token occurs again below which tokens tell nothing about other rows."""
 READINGS_OF_DATES = {"day": "%d/%m/%y", "month": "%m/%d/%y", "year": "%y/%m/%d"}
 """Forms of dates by what comes first."""
 YEARS, CLOCKS = ("%y", "%Y"), ("", " %H:%M", " %H:%M:%S")
@@ -72,7 +82,7 @@ def check_decimal_marks(roles: Roles, table: Table) -> None:
     with_points = [column for column in columns if column.decimal_points]
     if not with_points:
         return
-    shown = [listed([x.shown for x in own], MOST_NAMED) for own in (with_commas, with_points)]
+    shown = [shown_names(own, MOST_NAMED) for own in (with_commas, with_points)]
     example = quote(with_points[0].decimal_points[0])
     raise DataError(
         f"{table.name}: numbers have a decimal comma in {shown[0]}, but a decimal point in "
@@ -131,17 +141,51 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
 
 
 def measurements_as_tokens(roles: Roles, table: Table) -> Iterator[str]:
-    """Yield a doubt about columns of a step whose cells are numbers with flags, or two numbers."""
-    columns = [x for x in roles.columns if x.holds_measurements and x is not roles.label]
+    """Yield doubts about columns of a step whose cells hold numbers, but aren't plain ones.
+
+    They are numbers with flags, two numbers, tokens with digits most of which differ, such as
+    53°7.2'N, and numbers in other digits than 0 to 9.
+    """
     if roles.id is None or not roles.steps:
         return
     kinds = {**roles.steps, **roles.static}
+    for column in [x for x in roles.columns if kinds.get(x.name_text) == "token"]:
+        if _has_other_digits(column):
+            yield _with_plain_digits(column, table)
+    own = [x for x in roles.columns if x is not roles.label and not _has_other_digits(x)]
+    columns = [x for x in own if x.holds_measurements or _may_hold_numbers(x, kinds)]
     columns = [x for x in columns if x not in roles.id.parts and kinds.get(x.name_text) != "number"]
     if columns:
         found, *advice = _plain_numbers(columns, table, marks=True)
         used = any(x.name_text in kinds for x in columns)
         use = "each different cell is a token" if used else "not used"
         yield ": ".join([f"{found}: {use}; if they are measurements", *advice])
+
+
+def _may_hold_numbers(column: ColumnProfile, kinds: Mapping[str, Any]) -> bool:
+    """Return True for tokens with digits most of which differ, and for points of csv."""
+    if column.holds_points and column.are_texts:
+        return True
+    if kinds.get(column.name_text) != "token" or column.kind != "text":
+        return False
+    is_repeated = column.counts[column.codes] > 1
+    has_digits = all(map(HAS_DIGIT.search, filter(None, column.values)))
+    return bool(is_repeated.mean() < LARGEST_SHARE_REPEATED and has_digits)
+
+
+def _has_other_digits(column: ColumnProfile) -> bool:
+    """Return True for numbers in digits of another script, such as those of Arabic."""
+    texts = [str(x) for x in column.sampled_values if x != ""] if column.are_texts else []
+    return bool(texts) and all(not x.isascii() and OTHER_NUMBER.fullmatch(x) for x in texts)
+
+
+def _with_plain_digits(column: ColumnProfile, table: Table) -> str:
+    """Return the doubt about numbers in other digits, with a command that writes plain ones."""
+    found = f"{column.shown}: cells such as {column.values[0]} are tokens; if they are numbers"
+    if not table.is_delimited or len(table.files) > 1:
+        return f"{found}: write them with the digits 0 to 9"
+    line, target = rewriting(["python3", "-c", PLAIN_DIGITS], table.file, "digits")
+    return f"{found}: {line} && seqtrain init {target}"
 
 
 def commands_for_measurements(table: Table, columns: Columns) -> list[str]:

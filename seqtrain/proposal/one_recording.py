@@ -12,14 +12,15 @@ from seqtrain.proposal.profile import (
     REPEATS,
     ColumnProfile,
     Columns,
+    without,
 )
 from seqtrain.proposal.shell import rewritten, set_option
 from seqtrain.proposal.step_ids import SHORTEST_RUN
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
+from seqtrain.proposal.text_forms import awk_of
 from seqtrain.text import counted
 
-PARTS, FEWEST_ROWS = 2 * FEWEST_PIECES, 16
+PARTS, SHORTEST_PART = 2 * FEWEST_PIECES, 16
 """Number of parts into which a recording is cut, and fewest rows of a part."""
 WINDOW = "data.window={steps: 16, stride: 8, label: last}"
 
@@ -36,7 +37,7 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
         columns: Its columns.
         label: Column of the label.
     """
-    others = [column for column in columns if column is not label]
+    others = without(columns, [label])
     is_measured = any(column.is_measured for column in others)
     has_objects = table.format == "jsonl" and os.path.isfile(table.path)
     if not is_measured or not (has_objects or is_plain_table(table, columns)):
@@ -58,7 +59,7 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
         sequences = counted(counters[again], "sequence")
         found = f"{again.shown} begins again, which makes {sequences}"
         comment = "a sequence ends where it begins again"
-    elif size >= FEWEST_ROWS:
+    elif size >= SHORTEST_PART:
         rule = f"{{part = int(n / {size}); n++}}"
         found = f"the rows are one recording, and parts of {size} rows can be held out"
         comment = "no window crosses parts; for another recording, scores may be lower"
@@ -72,11 +73,10 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
         code = f"[print(json.dumps({{**x, sys.argv[1]: n // {size}}})) for n, x in enumerate(r)]"
         lines = rewritten_objects(table, code, name, "parts", options)
     else:
-        mark, first = delimiter_of(table), table.lines[0]
+        first = table.lines[0]
         code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
         code += f"{rule} {{print $0, part + 0}}"
-        command = ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
-        lines = rewritten(command, table.file, "parts", options)
+        lines = rewritten(awk_of(table, code), table.file, "parts", options)
     return [f"if a row is a time step: {found}; number them in a column:", *lines]
 
 

@@ -108,7 +108,8 @@ class FileLayout:
         pattern: Value of data.path, or None.
         joins: Value of data.join.
         group: Column whose rows stay on one side of a split, or None.
-        facts: Columns of a file of labels, one of which is the label. Inputs to predict lack them.
+        label_columns: Columns of a file of labels, one of which is the label. Inputs to predict
+            lack them.
     """
 
     splits: Splits
@@ -116,7 +117,7 @@ class FileLayout:
     pattern: str | None = None
     joins: Sequence[dict[str, Any]] = ()
     group: Name | None = None
-    facts: Sequence[str] = ()
+    label_columns: Sequence[str] = ()
 
     @property
     def train(self) -> list[str]:

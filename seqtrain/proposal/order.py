@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.proposal.cell_kinds import Floats
+from seqtrain.proposal.cell_kinds import (
+    Floats,
+    Integers,
+)
 from seqtrain.proposal.names import (
     COUNTERS,
     LEVEL_OF_DATES,
@@ -32,6 +35,7 @@ from seqtrain.proposal.profile import (
     Columns,
     is_contiguous,
     joined_codes,
+    without,
 )
 from seqtrain.proposal.time_kinds import (
     are_unix_times,
@@ -119,7 +123,7 @@ class Order:
         places[rows] = np.cumsum(np.any(changes, axis=0))
         return np.where(np.isnan(self.keys).any(axis=0), np.nan, places)
 
-    def sort(self, ids: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+    def sort(self, ids: Integers) -> npt.NDArray[np.intp]:
         """Return the index of the rows, id by id, those of an id in this order.
 
         Args:
@@ -145,7 +149,7 @@ class IdRows:
         ids: Code of the id of each of them.
     """
 
-    def __init__(self, ids: npt.NDArray[np.integer]) -> None:
+    def __init__(self, ids: Integers) -> None:
         self.rows: npt.NDArray[np.intp] | slice = slice(len(ids))
         if len(ids) > SAMPLED_ROWS:
             self.rows = np.flatnonzero(ids % -(-len(ids) // SAMPLED_ROWS) == 0)
@@ -329,7 +333,7 @@ def _add_levels(chosen: list[ColumnProfile], columns: Columns, rows: IdRows) -> 
             chosen.append(column)
     ties = rows.ties(Order(*chosen)) if chosen else 0
     for column in chosen[first:-1]:
-        others = [x for x in chosen if x is not column]
+        others = without(chosen, [column])
         is_needed = len(others) < 2 or rows.ties(Order(*others)) > ties
         if _is_session(column) and not is_needed:
             chosen.remove(column)

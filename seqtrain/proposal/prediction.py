@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.proposal.cell_kinds import Integers
+
 HASHED_FEATURES = 1 << 14
 """Number of buckets into which n-grams of characters are hashed."""
 MOST_CHARACTERS = 200
@@ -16,7 +18,7 @@ SHUFFLES, CLEARLY = 10, 3
 """Number of shuffles that measure what chance tells, and standard deviations above it."""
 
 
-def error_by_characters(texts: Sequence[str], labels: npt.NDArray[np.integer]) -> float:
+def error_by_characters(texts: Sequence[str], labels: Integers) -> float:
     """Return the share of errors of naive Bayes on one to three characters, on held-out texts.
 
     Args:
@@ -47,9 +49,7 @@ def _ngrams(text: str) -> npt.NDArray[np.int64]:
     return np.concatenate((letters, pairs, triples)) % HASHED_FEATURES
 
 
-def information(
-    codes: npt.NDArray[np.integer], ids: npt.NDArray[np.integer], labels: npt.NDArray[np.integer]
-) -> float:
+def information(codes: Integers, ids: Integers, labels: Integers) -> float:
     """Return the information of the codes of steps about the labels of their ids, above chance.
 
     It is a share of the entropy of the labels, or 0 if chance often has as much. Chance is measured
@@ -77,12 +77,12 @@ def information(
     return above / max(_entropy(np.bincount(labels[ids])), 1e-9)
 
 
-def _mutual_information(one: npt.NDArray[np.integer], other: npt.NDArray[np.integer]) -> float:
+def _mutual_information(one: Integers, other: Integers) -> float:
     one, other = (np.unique(codes, return_inverse=True)[1] for codes in (one, other))
     cells = np.bincount(one * (other.max() + 1) + other)
     return _entropy(np.bincount(one)) + _entropy(np.bincount(other)) - _entropy(cells)
 
 
-def _entropy(counts: npt.NDArray[np.integer]) -> float:
+def _entropy(counts: Integers) -> float:
     shares = counts[counts > 0] / counts.sum()
     return float(-(shares * np.log(shares)).sum())

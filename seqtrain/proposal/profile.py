@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -14,21 +14,36 @@ import numpy.typing as npt
 from seqtrain.proposal.cell_kinds import (
     KIND_PATTERNS,
     MEASURED,
+    MIXED,
     NUMBER_KINDS,
     NUMBER_TEXT,
+    NUMBER_TYPES,
     PHONE,
     SIGN,
     WITHOUT_VALUE,
     Floats,
+    Integers,
     are_codes,
     are_whole,
+    flattened,
     kind_of_cell,
+    kind_without_numbers,
+    odd_items,
     parsed_numbers,
 )
 from seqtrain.sequences.labels import LIST_STARTS, label_of
 from seqtrain.tables.blocks import SPLIT_VALUES, BadCellError, Codes, Mask, Name, UnreadableError
-from seqtrain.tables.cells import GROUPED, MINUS, Names, is_multi_hot, items_of, name_of, with_point
-from seqtrain.tables.series import with_points
+from seqtrain.tables.cells import (
+    GROUPED,
+    MINUS,
+    Names,
+    is_multi_hot,
+    is_number,
+    items_of,
+    name_of,
+    with_point,
+)
+from seqtrain.tables.series import with_points, without_items
 from seqtrain.tables.time_column import COUNTS_DOWN, ORDINAL, TimeColumn
 from seqtrain.tables.times import DATE, DURATION, NUMBER, SECOND, TIME_TYPES, WEEKDAY
 from seqtrain.text import counted, delimited_line, listed, quote
@@ -142,10 +157,12 @@ class ColumnProfile:
 
     def without(self, cells: Sequence[Any]) -> "ColumnProfile":
         """Return the column with some cells blank, as data.na_values makes them."""
-        missing = {name_of(str(cell).strip()) for cell in cells} | {""}
+        missing = frozenset(name_of(str(cell).strip()) for cell in cells) | {""}
         is_missing = [type(x) is str and name_of(x) in missing for x in self.values]
         values: list[Any] = [
-            x for x, is_blank in zip(self.values, is_missing, strict=True) if not is_blank
+            without_items(x, missing) if kind in ("numbers", MIXED) else x
+            for x, kind, is_blank in zip(self.values, self.cell_kinds, is_missing, strict=True)
+            if not is_blank
         ]
         table = np.cumsum(~np.array(is_missing)).astype(np.int32) - 1
         table[is_missing] = len(values)
@@ -163,7 +180,7 @@ class ColumnProfile:
         """Name without prefixes and accents, in lower case. "" if the column has only an index."""
         if isinstance(self.name, int):
             return ""
-        return _plain(without_prefixes(self.name))
+        return plain_letters(without_prefixes(self.name))
 
     @cached_property
     def name_words(self) -> str:
@@ -173,7 +190,7 @@ class ColumnProfile:
         """
         if isinstance(self.name, int):
             return ""
-        parts = _plain(CAPITAL.sub(" ", without_prefixes(self.name)))
+        parts = plain_letters(CAPITAL.sub(" ", without_prefixes(self.name)))
         return " ".join(BETWEEN_WORDS.split(parts)).strip()
 
     @property
@@ -251,6 +268,9 @@ class ColumnProfile:
             else:
                 kinds += ["number"] * len(part)
                 numbers[start : start + AT_ONCE] = found
+        if kinds.count("numbers") <= kinds.count(MIXED):
+            for at, kind in enumerate(kinds):
+                kinds[at] = kind_without_numbers(self.values[at]) if kind == MIXED else kind
         return kinds, numbers
 
     @property
@@ -269,14 +289,14 @@ class ColumnProfile:
             found[kind] += count
         return found
 
-    def values_of(self, kind: str) -> list[Any]:
-        """Return the values whose cells are of one kind."""
-        if self.kind_counts.keys() == {kind}:
+    def values_of(self, *kinds: str) -> list[Any]:
+        """Return the values whose cells are of some kinds."""
+        if self.kind_counts.keys() <= {*kinds}:
             return self.values
-        if kind not in self.kind_counts:
+        if self.kind_counts.keys().isdisjoint(kinds):
             return []
         pairs = zip(self.values, self.cell_kinds, strict=True)
-        return [value for value, own in pairs if own == kind]
+        return [value for value, own in pairs if own in kinds]
 
     @cached_property
     def units(self) -> dict[str, str]:
@@ -411,6 +431,8 @@ class ColumnProfile:
         least = max(1, MOSTLY * (counts.total() - counts["missing"]))
         for kind, members in self._readings():
             count = sum(counts[member] for member in members)
+            if kind == "numbers":  # cells with words among their numbers are odd ones of this kind
+                count += counts[MIXED]
             if count >= least or (kind in ("number", "time") and self._has_marks(members)):
                 return kind, members
         return "text", ()
@@ -436,7 +458,7 @@ class ColumnProfile:
             yield "numbers", ("numbers", "number", "decimal", "grouped")
         elif counts["decimal"] or counts["grouped"]:
             yield "number", ("number", "decimal", "grouped")
-        for kind in counts.keys() - {"missing", "decimal", "grouped", "amount"}:
+        for kind in counts.keys() - {"missing", "decimal", "grouped", "amount", MIXED}:
             yield kind, (kind,)
         if counts["amount"] and len(self.units.keys() - {""}) == 1:
             yield "amount", ("amount", "number", "decimal", "grouped")
@@ -558,6 +580,12 @@ class ColumnProfile:
         codes: list[int] = np.unique(self.codes[self.is_odd]).tolist()
         return codes
 
+    def odd_texts(self, code: int) -> list[str]:
+        """Return a value of another kind as text, or the words among its numbers."""
+        if self.cell_kinds[code] == MIXED:
+            return odd_items(self.values[code])
+        return [str(self.values[code])]
+
     # Numbers
 
     @cached_property
@@ -602,18 +630,15 @@ class ColumnProfile:
     @cached_property
     def _times(self) -> tuple[str | None, Any]:
         """The only type of times as which all times can be read, and their seconds, or NaN."""
-        members = self.main_kind[1]
-        kinds = zip(self.values, self.cell_kinds, strict=True)
-        texts = [value for value, kind in kinds if kind in members]
+        texts = self.values_of(*self.main_kind[1])
+        some = texts[:: max(1, len(texts) // 1000)]  # few tell most types from the right one
         found = []
         for type in TIME_TYPES:
-            if (
-                type != NUMBER
-                and seconds_of(texts[:: max(1, len(texts) // 1000)], type) is not None
-            ):
-                seconds = seconds_of(texts, type)
-                if seconds is not None:
-                    found.append((type, seconds))
+            if type == NUMBER or seconds_of(some, type) is None:
+                continue
+            seconds = seconds_of(texts, type)
+            if seconds is not None:
+                found.append((type, seconds))
         if len(found) == 1:
             return found[0]
         return (None, np.nan)
@@ -652,7 +677,10 @@ class ColumnProfile:
         """Numbers of lists of numbers, (T,) each, of a sample of the values."""
         found = list[Floats]()
         for value in self.sampled_values if self.main_kind[0] == "numbers" else ():
-            if not isinstance(value, str):
+            if isinstance(value, list):
+                own = [x if type(x) in NUMBER_TYPES else None for x in flattened(value)]
+                found.append(np.array(own, np.float64))
+            elif not isinstance(value, str):
                 found.append(np.asarray(value, np.float64).reshape(-1))
             elif value:
                 plain = value.replace(MINUS, "-")
@@ -813,16 +841,17 @@ class ColumnProfile:
         """True if all cells differ, and are single words or whole numbers, as ids of rows are."""
         if self.has_no_labels or self.is_duration or self.distinct < self.rows:
             return False
-        return self.words < 1.5 and not (self.kind == "number" and self._are_scattered)
+        are_alike = len({len(str(value)) for value in self.sampled_values}) == 1
+        return self.words < 1.5 and (are_alike or not self.are_scattered)
 
     @cached_property
-    def _are_scattered(self) -> bool:
-        """True if numbers neither rise nor fall, leave gaps, and differ in their digits.
+    def are_scattered(self) -> bool:
+        """True for numbers that neither rise nor fall, and leave gaps, as counts of a sensor do.
 
-        Counts of a sensor are such numbers. Ids are sorted, dense, or equally long.
+        Ids are sorted or dense. Where another column is the id, numbers of equal length are none.
         """
         numbers = self.numbers[np.isfinite(self.numbers)]
-        if len(numbers) < 3 or len({len(str(value)) for value in self.sampled_values}) == 1:
+        if self.kind != "number" or len(numbers) < 3:
             return False
         steps = np.diff(numbers)
         is_sorted = (steps >= 0).all() or (steps <= 0).all()
@@ -834,11 +863,20 @@ class ColumnProfile:
         is_counted = self.are_ordinals or self.numbered_text != ""
         if self.kind != "text" or self.has_lists or self.distinct < FEWEST_MEASURED or is_counted:
             return False
+        if all(map(is_number, self.values)):  # numbers of many digits are texts, too
+            return False
         known = 0
+        marks = list[int]()
         for value, kind, count in zip(self.values, self.cell_kinds, self.counts, strict=True):
-            if kind in NUMBER_KINDS or (kind == "text" and MEASURED.fullmatch(value)):
+            is_measured = kind == "text" and MEASURED.fullmatch(value) and not value.isdigit()
+            if kind in NUMBER_KINDS or is_measured:
                 known += int(count)
-        return known >= MOSTLY * (self.rows - self.kind_counts["missing"])
+            elif kind == "text" and not any(map(str.isalnum, value)):
+                marks.append(int(count))
+        present = self.rows - self.kind_counts["missing"]
+        if len(marks) <= MOST_MARKS:  # such as -- in most rows
+            present -= sum(marks)
+        return known >= max(1, MOSTLY * present)
 
     @property
     def is_category(self) -> bool:
@@ -890,6 +928,11 @@ Columns: TypeAlias = Sequence[ColumnProfile]
 """Columns of a table, of which none is changed."""
 
 
+def without(columns: Columns, taken: Collection[ColumnProfile | None]) -> list[ColumnProfile]:
+    """Return the columns that aren't among those that are taken."""
+    return [column for column in columns if column not in taken]
+
+
 class JoinedColumn(ColumnProfile):
     """Columns whose cells are one value together, such as an id of a subject and a trial.
 
@@ -933,7 +976,7 @@ class JoinedColumn(ColumnProfile):
         return found
 
 
-def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.int64]:
+def joined_codes(columns: Sequence[Integers]) -> npt.NDArray[np.int64]:
     """Return a code of each row that tells apart the rows with other codes in any column."""
     found = np.zeros(len(columns[0]), np.int64)
     for codes in columns:
@@ -942,7 +985,7 @@ def joined_codes(columns: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.i
     return found
 
 
-def is_contiguous(codes: npt.NDArray[np.integer]) -> bool:
+def is_contiguous(codes: Integers) -> bool:
     """Return True if the rows of each code follow each other."""
     changes = np.count_nonzero(np.diff(codes))
     return bool(changes == len(np.flatnonzero(np.bincount(codes))) - 1)
@@ -974,8 +1017,8 @@ def without_prefixes(name: str) -> str:
     return PREFIX.sub("", name, count=1)
 
 
-def _plain(name: str) -> str:
-    """Return a name in lower case and without accents."""
+def plain_letters(name: str) -> str:
+    """Return a text in lower case and without accents."""
     letters = unicodedata.normalize("NFKD", name.lower())
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 

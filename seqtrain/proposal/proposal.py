@@ -251,6 +251,8 @@ def _facts_of_split(
     options = layout.options
     if found.table.header is not None:
         options = options.with_given(header=found.table.header)
+    if found.table.dialect.quotes:
+        options = options.with_given(quoting="standard")
     if any(column.name == REST for column in roles.sequence):
         first = [column.name for column in found.table.columns if column.name != REST]
         options = options.with_given(sequence=REST, label=first)

@@ -28,6 +28,7 @@ from seqtrain.proposal.text_forms import (
     delimiter_of,
     find_header,
     first_lines,
+    form_of_file,
     format_of_lines,
     is_ragged,
     refuse_blanks,
@@ -53,7 +54,7 @@ from seqtrain.tables.blocks import (
     as_list,
 )
 from seqtrain.tables.conversions import refuse_unreadable
-from seqtrain.tables.delimited import DELIMITERS
+from seqtrain.tables.delimited import DELIMITERS, DOUBLED_QUOTES
 from seqtrain.tables.formats import (
     ENDINGS,
     FORMATS,
@@ -192,6 +193,9 @@ def read_table(
             refuse_blanks(path, dialect)
         table.dialect = replace(table.dialect, format=format_of_lines(table))
     first = list[str]()
+    if table.dialect.format == "tsv" and quotes is None:
+        form = form_of_file(open_source(path, table.dialect).files()[0], table.dialect)
+        table.dialect = replace(table.dialect, quotes=form.quotes or None)
     if table.is_delimited:
         first = find_header(table, is_train=is_train and not layout.joins)
     if format == "npz" and options.named("id") == [FILE]:
@@ -202,6 +206,8 @@ def read_table(
     if undecodable and not _leave_out(table, undecodable) and are_guessed:
         set_likely_encoding(table, files)
         _read(table, files, progress, is_train=is_train)
+    if table.dialect.format == "tsv" and table.dialect.quotes is None:
+        table = _in_quotes(table, files, progress, is_train=is_train)
     if format == "xlsx" and sheet is None:
         table.sheets = sheet_names(path)
     missing = options.get("na_values") or {}
@@ -254,11 +260,12 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
     ids = options.named("id")
     if {FILE, FOLDER}.intersection(ids):
         is_named = FOLDER in (*ids, *options.named("label"), *options.used_otherwise)
-        names_folder = "/" in (layout.pattern or "") and not is_named  # as another column
+        outside = re.sub(r"\[[^]]*\]", "", layout.pattern or "")  # [^/] names no folder
+        names_folder = "/" in outside and not is_named  # as another column
         selection = Selection(optional=(FILE,) if names_folder else (FILE, FOLDER))
     if table.step_columns:
         own = [*re.compile(layout.pattern or "").groupindex, *layout.options.named("label")]
-        own += layout.facts
+        own += layout.label_columns
         selection = replace(selection, required=(*table.step_columns, *dict.fromkeys(own)))
     elif is_train and columns == "none" and not layout.joins:
         selection = replace(selection, required=(TEXT, LABEL))
@@ -270,6 +277,26 @@ def _read(table: Table, files: Sequence[str], progress: ReadingProgress, *, is_t
         builder.add(block)
     builder.finalize()
     table.notices = source.notices()
+
+
+def _in_quotes(
+    table: Table, files: Sequence[str], progress: ReadingProgress, *, is_train: bool
+) -> Table:
+    """Return a table of tsv, read with cells in quotes if late lines show them.
+
+    It is returned unchanged if a quote isn't closed, or if fewer rows can be read so.
+    """
+    values = (value for column in table.columns for value in column.values)
+    bad_cells = (str(cell) for cells in table.bad_cells.values() for cell in cells)
+    has_quotes = any(isinstance(value, str) and DOUBLED_QUOTES.fullmatch(value) for value in values)
+    if not has_quotes and not any(cell.startswith('"') for cell in bad_cells):
+        return table
+    quoted = replace(table, dialect=replace(table.dialect, quotes=True))
+    with suppress(DataError):
+        _read(quoted, files, progress, is_train=is_train)
+        if len(quoted.problems) < len(table.problems) + has_quotes:
+            return quoted
+    return table
 
 
 def _read_ragged(table: Table, files: Sequence[str], first: Sequence[str]) -> None:

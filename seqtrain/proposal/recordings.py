@@ -33,10 +33,9 @@ from seqtrain.proposal.reading import (
 from seqtrain.proposal.roles import commands, set_command
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
-from seqtrain.sequences.sources import files_of
 from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
-from seqtrain.tables.formats import columns_of_format, resolve_format
+from seqtrain.tables.formats import columns_of_format, names_of, resolve_format
 from seqtrain.tables.sources import files_below, folder_entries, matching_files
 
 SUBJECT = "subject"
@@ -148,11 +147,9 @@ def refuse_paths_as_labels(layout: FileLayout, progress: ReadingProgress) -> Non
     label = layout.options.named("label")[0]
     if label not in (FILE, FOLDER):
         return
-    train = layout.splits["train"]
-    recordings = recordings_of(files_of("train", train), layout.options)
+    recordings = recordings_of(layout.train, layout.options)
     patterns = _path_patterns(recordings, progress) if recordings else []
-    files = [train] if isinstance(train, str) else train
-    lines = commands_for_patterns(files, patterns)
+    lines = commands_for_patterns(layout, patterns)
     if lines:
         found = f"--label: {label} isn't a column; if a part of the paths is the label:"
         raise DataError(found, *lines)
@@ -164,7 +161,7 @@ def with_partitions(layout: FileLayout) -> FileLayout | None:
     As Spark and Hive write them: the name of `activity=walk/part-0.parquet` gives a column and its
     value. Files are parts of a table, so that no file is a sequence.
     """
-    paths = files_of("train", layout.splits["train"])
+    paths = layout.train
     if len(paths) == 1 and os.path.isdir(paths[0]):
         names = [name for name, is_folder in folder_entries(paths[0]) if is_folder]
         if not names or not all(map(PARTITION.fullmatch, names)):
@@ -194,8 +191,9 @@ def partition_pattern(files: Sequence[str]) -> str | None:
     return "".join(f"{name}=(?P<{name}>[^/]*)/" for name in names) + "[^/]+$"
 
 
-def commands_for_patterns(files: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """Return a line with a command for each value of data.path."""
+def commands_for_patterns(layout: FileLayout, patterns: Sequence[str]) -> list[str]:
+    """Return a line with a command for each value of data.path that the files may have."""
+    files = names_of(layout.splits["train"])
     return [init_line(*files, "--set", f"data.path={flow(pattern)}") for pattern in patterns]
 
 

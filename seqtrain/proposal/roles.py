@@ -46,7 +46,7 @@ from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import EVERY
 from seqtrain.tables.blocks import FILE, FOLDER, Coded
 from seqtrain.tables.cells import TRUTH_VALUES, name_of
-from seqtrain.text import counted, quote
+from seqtrain.text import LISTED, counted, listed, quote
 
 FEWEST_WIDE = 8
 """Fewest columns of numbers that can be the time steps of a series."""
@@ -339,6 +339,11 @@ def listed_commands(option: str, columns: Sequence[tuple[ColumnProfile, str]]) -
         words = f"{INIT_COMMAND} --{option} {shlex.quote(column.name_text)}"
         lines.append(f"{either(words, f'{option}={column.name!r}')}  # {comment}")
     return _lines(lines)
+
+
+def shown_names(columns: Columns, limit: int = LISTED) -> str:
+    """Return the names of columns for a message, at most so many."""
+    return listed([column.shown for column in columns], limit)
 
 
 def described_columns(columns: Columns) -> list[str]:

@@ -33,6 +33,7 @@ from seqtrain.proposal.profile import (
     Columns,
     determines,
     refines,
+    without,
 )
 from seqtrain.proposal.roles import (
     FEWEST_OWNERS,
@@ -48,10 +49,11 @@ from seqtrain.proposal.roles import (
     other_labels,
     owner_of,
     set_command,
+    shown_names,
     tells_label,
 )
 from seqtrain.proposal.shell import set_option
-from seqtrain.proposal.wide import in_order, wide_columns
+from seqtrain.proposal.wide import doubts_about_steps, in_order, largest_group, wide_columns
 from seqtrain.tables.cells import items_of
 from seqtrain.text import counted, listed, quote
 
@@ -89,14 +91,18 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
     if label is None:
         label = choose_label(columns)
         doubts = other_labels(columns, label)
+    is_detected = not options.named("sequence")
     try:
         chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
     except DataError as error:  # another label may be the reason
         raise DataError(*error.lines, *doubts) from None
-    found = kind_of_sequence(chosen, is_given=bool(options.named("sequence")))
+    found = kind_of_sequence(chosen, is_given=not is_detected)
     if found == "text" and len(chosen) == 1 and chosen[0].joined_by:
         found = "tokens"
     roles = Roles(options.kind or found, label, chosen, columns, warnings=doubts)
+    if is_detected and len(chosen) >= FEWEST_WIDE:
+        others = [column for column in columns if column is not label]
+        roles.warnings += doubts_about_steps(others, chosen)
     if options.kind is None and _may_be_codes(chosen):
         if found == "tokens":
             other, kind = "measurements", "features"
@@ -123,7 +129,7 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
             unused.append(column)
     ids = [x for x in unused if _may_be_id(x, label) or _may_be_moment(x, label)]
     roles.owner = next(iter(ids), None) or owner_of(unused)  # an id tells the label
-    is_detected_text = roles.kind == "text" and not options.named("sequence")
+    is_detected_text = roles.kind == "text" and is_detected
     if is_detected_text and chosen[0].is_category:
         roles.warnings.append(
             f"the sequence of each row is one word of {chosen[0].shown}, so the model sees no "
@@ -139,13 +145,13 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
     if texts and is_detected_text:
         joined = flow([x.name for x in (*chosen, *texts)])
         roles.warnings.append(
-            f"{listed([x.shown for x in texts], 3)}: texts that aren't used; to join them: "
+            f"{shown_names(texts, 3)}: texts that aren't used; to join them: "
             f"{set_option(f'data.sequence={joined}')}"
         )
     paths = [x for x in unused if _may_be_path(x)]
     if paths and is_detected_text:
         roles.warnings.append(
-            f"{listed([x.shown for x in paths], 3)}: symbols that aren't used; if a sequence is "
+            f"{shown_names(paths, 3)}: symbols that aren't used; if a sequence is "
             f"made of them: {options_naming('sequence', [paths[0]])}"
         )
     is_wide = len(chosen) > 1 and chosen[0].is_number and roles.kind == "features"
@@ -223,8 +229,8 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
         raise DataError(*_few_numbers(numbers or others, others, label))
     advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
     ids = [x for x in others if _may_be_id(x, label) or _repeats_with_label(x, label)]
-    possible = [x for x in others if x not in ids and (x in texts or x.kind in LIST_KINDS)]
-    lines = described_columns([x for x in others if x not in (*ids, *possible)])
+    possible = [x for x in without(others, ids) if x in texts or x.kind in LIST_KINDS]
+    lines = described_columns(without(others, [*ids, *possible]))
     lines = lines if others else ["  the label only"]
     for column in ids:
         rows = f"the rows of one {column.shown} are a sequence"
@@ -471,16 +477,21 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
 
 
 def _command_for_numbers(numbers: Columns) -> list[str]:
-    """Return a line with a command that reads few columns of numbers as a series, or [].
+    """Return lines with commands that read few columns of numbers as a series, or [].
 
-    There is none if one is named like times or counters: a row is a time step.
+    The columns are those whose names differ only in numbers, and all. There is none if one is
+    named like times or counters: a row is a time step.
     """
-    if not FEWEST_GIVEN <= len(numbers) <= MOST_LISTED or any(map(is_counting, numbers)):
+    if any(column.holds_measurements or is_counting(column) for column in numbers):
         return []
-    if any(column.holds_measurements for column in numbers):
-        return []
-    setting = f"data.sequence={flow([column.name for column in numbers])}"
-    return [f"  {set_command(setting)}  # if each column is a time step of the row"]
+    numbered = largest_group(numbers)
+    groups = [numbers] if len(numbered) == len(numbers) else [numbered, numbers]
+    lines = list[str]()
+    for columns in groups:
+        if FEWEST_GIVEN <= len(columns) <= MOST_LISTED:
+            setting = f"data.sequence={flow([column.name for column in columns])}"
+            lines.append(f"  {set_command(setting)}  # if each column is a time step of the row")
+    return lines
 
 
 def kind_of_sequence(chosen: Columns, *, is_given: bool = False) -> str:

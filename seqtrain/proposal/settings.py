@@ -17,7 +17,7 @@ from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.roles import Roles
 from seqtrain.sequences.labels import rare_class
-from seqtrain.sequences.splits import ENOUGH_OF_CLASS
+from seqtrain.sequences.splits import ENOUGH_OF_CLASS, usual_share
 from seqtrain.sequences.summary import are_uneven
 
 PRESETS = Path(__file__).parent / "presets"
@@ -33,8 +33,6 @@ MANY_TEXTS = 6000
 """Number of texts from which on n-grams of characters beside those of words gain nothing."""
 LEARN_ALL_AT_MOST = 100
 """Number of series up to which none are held out: a fifth is too few to choose an epoch."""
-VALIDATION_SHARES = {1000: 0.2, 100_000: 0.1}
-"""Share of train that is held out, below each number of rows. Of more rows, it is 0.02."""
 
 
 class Setting(NamedTuple):
@@ -131,7 +129,7 @@ def share_to_hold_out(family: str, rows: int) -> float | None:
     """Return the fraction of train to hold out for validation, or None for too few series."""
     if family in ("series", "channels") and rows <= LEARN_ALL_AT_MOST:
         return None
-    return next((share for limit, share in VALIDATION_SHARES.items() if rows < limit), 0.02)
+    return usual_share(rows)
 
 
 def _has_numbers(data: Situation) -> bool:

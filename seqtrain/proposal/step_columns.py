@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.cell_kinds import SCALES, Floats
 from seqtrain.proposal.names import (
     MESSAGE_NAMES,
     is_amount,
     is_code,
+    is_code_or_owner,
     is_counter,
     is_time,
     is_trial,
@@ -37,6 +39,7 @@ from seqtrain.proposal.profile import (
     JoinedColumn,
     determines,
     joined_codes,
+    without,
 )
 from seqtrain.proposal.roles import (
     Roles,
@@ -44,6 +47,7 @@ from seqtrain.proposal.roles import (
     options_naming,
     owner_of,
     owners_of,
+    shown_names,
     tells_label,
 )
 from seqtrain.proposal.row_roles import about_splits
@@ -65,6 +69,8 @@ EXPLAINED = (0.5, 0.98)
 """Smallest and largest share of the variance of a number's ranks that an explaining token has."""
 ROWS_PER_TOKEN = 20
 """Fewest rows with a number per distinct token for a token to explain the number."""
+ROUND = 5
+"""Numbers of which all are multiples of this one, or of a larger one, are no codes."""
 ELAPSED = "elapsed"
 """Name of the step column that holds the increase of the order since the previous row."""
 MOSTLY_NEWEST = 0.95
@@ -95,15 +101,18 @@ class StepColumns:
     ) -> None:
         assert roles.id is not None
         self.row_features = row_features
-        self.columns, self.roles = [x for x in columns if x not in roles.id.parts], roles
+        self.columns, self.roles = without(columns, roles.id.parts), roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
         # The others of an order, such as a time of day, tell more than the place of a step.
         self.first = next(iter(self.order.columns), None)
         self.is_sorted, self.is_given = not options.leaves_out("order"), options.get("order")
         self.chosen = columns_named(columns, options, "steps")
+        given = options.get("steps")
+        self.given_kinds = given if isinstance(given, dict) else {}
         self.finds_id = not options.named("id")
         self.per_id = {column for column in columns if determines(self.id, column)}
         self.rows = IdRows(self.id.codes)
+        self.doubtful_codes = list[ColumnProfile]()
 
     def assign(self) -> None:
         """Add each column to the steps, the row features, or the ignored columns of the roles."""
@@ -111,7 +120,7 @@ class StepColumns:
         for column in self.order.columns:
             if column.unit:
                 roles.units[column.name_text] = column.unit
-        others = [x for x in self.columns if x not in (self.label, self.first)]
+        others = without(self.columns, [self.label, self.first])
         self.owners = owners_of([x for x in others if x in self.per_id], self.id)
         folders = []
         if self.id.name == FILE:  # no new recording is in a folder of train
@@ -136,12 +145,12 @@ class StepColumns:
             )
             if self.label.name == LABEL and self.id.name == FILE:  # both of the paths
                 roles.warnings += self._labels_of_files()
-        tokens = [column for column in others if roles.steps.get(column.name_text) == "token"]
-        for column in others:
-            if roles.steps.get(column.name_text) == "number":
-                by = token_that_explains(column, tokens, self.rows)
-                if by is not None:
-                    roles.steps[column.name_text] = {"number": True, "by": by}
+        tokens = self._steps_of("token")
+        for column in self._steps_of("number"):
+            by = token_that_explains(column, tokens, self.rows)
+            if by is not None:
+                roles.steps[column.name_text] = {"number": True, "by": by}
+        roles.warnings += self._doubts_about_codes()
         roles.warnings += self._doubts_about_order()
         roles.warnings += self._parts_of_ids()
 
@@ -165,16 +174,16 @@ class StepColumns:
                     f"none; for a time step: {steps}"
                 )
         texts = [x for x in self.columns if x.is_free_text and x.describe() in roles.ignored]
-        tokens = [x for x in self.columns if roles.steps.get(x.name_text) == "token"]
+        tokens = self._steps_of("token")
         if not texts:  # short ones, such as "ok" and "thank you"
             texts = [x for x in tokens if x.word in MESSAGE_NAMES and x.differs and x.words >= 1.5]
-            tokens = [x for x in tokens if x not in texts]
+            tokens = without(tokens, texts)
         if not texts and not named:
             return
         numbers = [x for x in self.columns if "number" in roles.steps.get(x.name_text, "")]
         has_numbers = not all(map(self.rows.are_counted_by, numbers))
         if roles.window is not None or ((has_numbers or self.chosen) and not named):
-            found = f"{listed([x.shown for x in texts or named], 3)}: texts that aren't used"
+            found = f"{shown_names(texts or named, 3)}: texts that aren't used"
             if roles.window is None:
                 turns = options_naming("sequence", [*tokens[:1], *texts])
                 found += f"; to read the rows of one {self.id.shown} as turns of a chat: "
@@ -189,6 +198,10 @@ class StepColumns:
             elif column.name_text in roles.steps and not own:
                 roles.ignored.append(column.describe())
         roles.kind, roles.steps = "text", {}
+
+    def _steps_of(self, kind: str) -> list[ColumnProfile]:
+        """Return the columns of time steps of one kind: token or number."""
+        return [x for x in self.columns if self.roles.steps.get(x.name_text) == kind]
 
     def _labels_of_files(self) -> Iterator[str]:
         """Yield a warning for each column with one value per file that may be the label."""
@@ -241,7 +254,8 @@ class StepColumns:
             )
             return "times in several units"
         is_date = column.kind == "time" and not column.is_duration
-        if column.name == "" or column.is_unique or is_date or column.kind in LIST_KINDS:
+        is_id = column.is_unique and (is_code_or_owner(column) or not column.are_scattered)
+        if column.name == "" or is_id or is_date or column.kind in LIST_KINDS:
             return ""
         if column.kind == "text":
             repeated = np.mean(column.counts[column.codes] > 1)
@@ -259,6 +273,9 @@ class StepColumns:
             if column.unit in SCALES and column.kind_counts["number"]:
                 raise DataError(f"--steps: {column.unit_problem()}")
             self.roles.units[column.name_text] = column.unit
+        if column.name_text in self.given_kinds:
+            self.roles.steps[column.name_text] = self.given_kinds[column.name_text]
+            return
         kind = "number" if self._holds_amounts(column) else "token"
         if column in self.per_id and self.row_features:
             self.roles.static[column.name_text] = kind
@@ -312,8 +329,10 @@ class StepColumns:
         distinct, width = np.unique(numbers), np.ptp(numbers)
         lengths = {len(value) for value in column.values if value}
         is_sparse = 20 * len(distinct) < width and len(distinct) <= 100
-        if is_sparse and len(lengths) == 1 and column.repeats and not is_smooth:
-            return True
+        if is_sparse and column.repeats and not is_smooth:
+            if len(lengths) == 1:
+                return True
+            self.doubtful_codes.append(column)
         if len(distinct) <= 16 or (len(distinct) > 100 and 2 * len(distinct) < width):
             return False
         ranges = np.searchsorted(np.quantile(distinct, np.arange(1, 16) / 16), numbers)
@@ -323,6 +342,20 @@ class StepColumns:
         by_code = information(np.searchsorted(distinct, numbers), ids, labels)
         by_range = information(ranges, ids, labels)
         return by_code > max(0.02, 1.5 * by_range)
+
+    def _doubts_about_codes(self) -> Iterator[str]:
+        """Yield a doubt about few whole numbers far apart that are read as measurements."""
+        steps = self.roles.steps
+        for column in self.doubtful_codes:
+            numbers = column.value_numbers[np.isfinite(column.value_numbers)].astype(np.int64)
+            if steps[column.name_text] == "token" or np.gcd.reduce(numbers) >= ROUND:
+                continue
+            tokens = {**steps, column.name_text: "token"}
+            yield (
+                f"{column.shown} has {counted(len(numbers), 'whole number')} far apart, such as "
+                f"{numbers[0]} and {numbers[-1]}, read as measurements; if they are codes: "
+                f"{set_option(f'data.steps={flow(tokens)}')}"
+            )
 
     def _doubts_about_order(self) -> Iterator[str]:
         """Yield doubts about the order, and add the increase of an uneven order to the steps."""
@@ -347,8 +380,8 @@ class StepColumns:
                 )
             yield from self._undecided_ties(order)
             if not self.is_given and self.id.name != "":  # a list of objects has an order
-                others = [x for x in self.columns if x not in (self.label, *order.columns)]
-                possible = other_orders([x for x in others if x not in self.per_id], order, self.id)
+                others = without(self.columns, [self.label, *order.columns])
+                possible = other_orders(without(others, self.per_id), order, self.id)
                 if possible:
                     options = _order_options([*map(Order, possible)])
                     yield (
@@ -425,8 +458,8 @@ class StepColumns:
                     "are used in the order of the file; if that isn't the order in time, add a "
                     f"column with the date, and give {commands}"
                 )
-        others = [x for x in self.columns if x is not self.label]
-        possible = doubtful_orders([x for x in others if x not in self.per_id], self.id)
+        others = without(self.columns, [self.label])
+        possible = doubtful_orders(without(others, self.per_id), self.id)
         if possible and self.id.name != "":  # a list of objects has an order
             yield (
                 f"rows of one {self.id.shown} are used in the order of the file; if a column "
@@ -441,7 +474,7 @@ class StepColumns:
         """
         for part in self._labelled_parts() if self.finds_id else ():
             options = options_naming("id", [part])
-            others = [x for x in self.id.parts if x is not part]
+            others = without(self.id.parts, [part])
             if self.order and all(x.kind in ("number", "time") for x in others):
                 options += f" {options_naming('order', [*others, *self.order.columns])}"
             yield (
@@ -515,16 +548,15 @@ def token_that_explains(column: ColumnProfile, tokens: Columns, rows: IdRows) ->
     """
     numbers = rows.numbers(column)
     present = np.isfinite(numbers)
+    if not present.any():
+        return None
     ranks = np.unique(numbers[present], return_inverse=True)[1].astype(np.float64)
     found = {}
     for other in tokens:
         codes = other.codes[rows.rows][present]
         counts = np.bincount(codes)
         means = np.bincount(codes, ranks) / counts.clip(1)
-        if len(codes):
-            share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9))
-        else:
-            share = 0.0
+        share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9))
         is_frequent = len(codes) >= ROWS_PER_TOKEN * np.count_nonzero(counts)
         if is_frequent and EXPLAINED[0] <= share <= EXPLAINED[1]:
             found[share] = other.name_text

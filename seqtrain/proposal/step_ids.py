@@ -22,6 +22,7 @@ from seqtrain.proposal.profile import (
     joined_codes,
     joined_column,
     refines,
+    without,
 )
 from seqtrain.proposal.roles import MOST_CLASSES, columns_named, commands, likeliest_labels
 
@@ -91,7 +92,7 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
         pairs = [(x, label) for x in candidates for label in targets[:MOST_CANDIDATES]]
         found = [x for x, label in pairs if label not in x.parts and has_mistakes(label, x)]
     ids = found if given else _likeliest_ids(found, columns)
-    ids = ids or _moments([x for x in columns if x not in taken], targets)
+    ids = ids or _moments(without(columns, taken), targets)
     for column in ids:
         if all(determines(column, other) for other in ids):
             return column
@@ -113,7 +114,7 @@ def _moments(columns: Columns, labels: Columns) -> list[ColumnProfile]:
         if column.kind != "time" or FEWEST_PER_TIME * column.distinct > column.rows:
             continue
         has_label = any(refines(column, x) for x in labels if x is not column)
-        if has_label and find_order([x for x in columns if x is not column], column):
+        if has_label and find_order(without(columns, [column]), column):
             found.append(column)
     return found
 

@@ -14,6 +14,7 @@ from seqtrain.proposal.profile import (
     determines,
     joined_column,
     refines,
+    without,
 )
 from seqtrain.proposal.roles import (
     Roles,
@@ -171,7 +172,7 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
     Raises:
         DataError: If the label isn't clear.
     """
-    others = [x for x in columns if x not in id.parts]
+    others = without(columns, id.parts)
     per_id = [x for x in others if determines(id, x, labelled=mostly_blank(x))]
     named, doubts = columns_named(columns, options, "label"), list[str]()
     if named:
@@ -202,7 +203,7 @@ def _order_of_channels(varying: Columns, id: ColumnProfile) -> Order:
     The order begins again in each channel of an id, so it sorts the rows of both together.
     """
     for channel in filter(is_channel, varying):
-        others = [x for x in varying if x is not channel]
+        others = without(varying, [channel])
         order = find_order(others, joined_column([*id.parts, channel]))
         if order:
             return order
@@ -239,7 +240,7 @@ def _check_labels(
     rows = rows[np.argsort(id.codes[rows], kind="stable")]
     mean = label_runs(id.codes[rows], label.codes[rows]).mean()
     changes = f"--label: {label.shown} changes within {id.shown}, after {mean:.1f} rows on average"
-    others = [column for column in columns if column not in (*id.parts, label)]
+    others = without(columns, [*id.parts, label])
     has_sequence = any(map(can_be_sequence, others))
     is_sorted = bool(options.named("order") or find_order(others, id))
     if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
@@ -266,7 +267,7 @@ def _refuse_without_names(columns: Columns, options: InitOptions) -> None:
     possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
     choices, is_sorted = list[tuple[bool, str]](), False
     for id in possible:
-        order = find_order([x for x in columns if x is not id], id)
+        order = find_order(without(columns, [id]), id)
         is_sorted |= bool(order)
         sorting = order.columns[:1]
         option = "".join(f" --order {column.name}" for column in sorting)

@@ -44,6 +44,7 @@ from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOpt
 from seqtrain.proposal.profile import (
     ColumnProfile,
     Columns,
+    without,
 )
 from seqtrain.proposal.roles import (
     Roles,
@@ -53,6 +54,7 @@ from seqtrain.proposal.roles import (
     odd_numbers,
     options_naming,
     owner_of,
+    shown_names,
 )
 from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
 from seqtrain.proposal.shell import init_line, set_option
@@ -61,7 +63,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
 from seqtrain.tables.formats import resolve_format
-from seqtrain.text import listed, quote
+from seqtrain.text import quote
 
 FILES_LOOKED_FOR = 20
 """Number of the cells of a column that are looked for as names of files."""
@@ -75,17 +77,17 @@ def roles_of(table: Table) -> Roles:
     """
     columns, group = _without_keys(table), table.column(table.layout.group)
     roles = _roles_of(table, columns)
-    facts = _unused_facts(table, roles)
-    group = group or next(filter(names_owner, facts), None)
-    if facts or group not in (None, roles.label, roles.id):
-        others = [column for column in columns if column not in (group, *facts)]
+    unused = _unused_columns(table, roles)
+    group = group or next(filter(names_owner, unused), None)
+    if unused or group not in (None, roles.label, roles.id):
+        others = without(columns, [group, *unused])
         roles = _roles_of(table, others)
         roles.group = group
-    facts = [column for column in facts if column is not group]
-    if facts:
-        types = {c.name: "number" if c.kind == "number" else "token" for c in facts}
+    unused = without(unused, [group])
+    if unused:
+        types = {c.name: "number" if c.kind == "number" else "token" for c in unused}
         roles.warnings.append(
-            f"{listed([column.shown for column in facts])}: columns of the file of labels, which "
+            f"{shown_names(unused)}: columns of the file of labels, which "
             "aren't used, for an input to predict lacks them; to use them: "
             f"{set_option(f'data.static={flow(types)}')}"
         )
@@ -93,7 +95,7 @@ def roles_of(table: Table) -> Roles:
         roles.all_others = False
     odd = [*odd_numbers(roles)]
     sorting = roles.order.columns
-    setting = setting_for_missing([column for column in odd if column not in sorting], table)
+    setting = setting_for_missing(without(odd, sorting), table)
     for own, line in odd_lines(odd, table):
         rows = "Rows" if roles.id is None else "Sequences"
         meaning, advice = "it stands for a missing number", "write a blank cell or NA"
@@ -118,16 +120,18 @@ def roles_of(table: Table) -> Roles:
     return roles
 
 
-def _unused_facts(table: Table, roles: Roles) -> list[ColumnProfile]:
+def _unused_columns(table: Table, roles: Roles) -> list[ColumnProfile]:
     """Return the columns of a file of labels but the label, unless the user names them."""
     options = table.options
     used = [str(name) for option in COLUMN_OPTIONS for name in options.named(option)]
     used += map(str, options.get("static") or ())
     if options.get("group") is not None:
         used.append(str(options.get("group")))
-    if str(roles.label.name) not in table.layout.facts:
+    if str(roles.label.name) not in table.layout.label_columns:
         return []
-    found = [column for column in map(table.column, table.layout.facts) if column is not None]
+    found = [
+        column for column in map(table.column, table.layout.label_columns) if column is not None
+    ]
     return [x for x in found if x is not roles.label and x.name_text not in used]
 
 
@@ -305,7 +309,7 @@ def _fixed_roles(table: Table, columns: Columns) -> Roles:
     if format in ("fasttext", "fasta"):
         kind = "text"
     roles = Roles(options.kind or kind, label, [text], columns, has_names=False)
-    unused = [column for column in others if column is not label]
+    unused = without(others, [label])
     roles.owner = owner_of(unused)
     roles.ignored = [column.describe() for column in unused]
     return roles

@@ -8,21 +8,24 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import dropwhile, takewhile
 
+import numpy as np
+
 from seqtrain.errors import DataError
-from seqtrain.proposal.header import has_header
+from seqtrain.proposal.header import has_header, tells_labels
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
 from seqtrain.proposal.shell import init_line, rewriting, rewritten
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import DELIMITERS, Form, form_of, index_of_names
+from seqtrain.tables.delimited import DELIMITERS, REPEATED_HEADER, Form, form_of, index_of_names
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import open_source
 from seqtrain.tables.xlsx import FIRST_ROWS
-from seqtrain.text import display_name, listed, one_of, quote
+from seqtrain.text import delimited_line, display_name, listed, one_of, quote
 
 FEWEST_LINES_OF_LABEL = 4
 """Fewest lines per first word, on average, if the first words of lines may be labels."""
@@ -137,6 +140,12 @@ def _has_names(table: Table) -> bool:
     return False
 
 
+def awk_of(table: Table, code: str) -> list[str]:
+    """Return the command that runs a program of awk on the columns of csv or tsv."""
+    mark = delimiter_of(table)
+    return ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
+
+
 def delimiter_of(table: Table) -> str:
     """Return the delimiter of the first file of csv or tsv of a table."""
     return form_of_file(table.file, table.dialect).delimiter
@@ -185,6 +194,8 @@ def refuse_blanks(path: str, dialect: Dialect) -> None:
     or lack that of the first column, as R writes them.
     Lines with one tab each are label<TAB>text.
     """
+    if not os.path.isfile(path):
+        return
     written = first_lines(path, replace(dialect, blank_lines=True))
     lines = [line for line in written if line.strip()]
     below = [line for line in lines if not line.startswith("#")]
@@ -234,7 +245,7 @@ def command_for_unknown(path: str) -> list[str]:
         if re.match(pattern, first):
             line = init_line(path, "--format", format)
             return [f"it seems to be {format}; to read it so:", line]
-    _refuse_labels_before_blanks(path, Dialect("lines"))
+    refuse_labels_before_blanks(path, Dialect("lines"))
     return []
 
 
@@ -261,15 +272,14 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
     try:
         head, first = _head_of(table)
     except DataError:
-        if is_train and os.path.isfile(table.path):
+        if is_train:
             refuse_blanks(table.path, table.dialect)
         raise
     if any(NOT_UTF_8 in problem for problem in undecodable_rows(head)):
         set_likely_encoding(table, [table.path])
         head, first = _head_of(table)
     if is_train and is_ragged(head):
-        if os.path.isfile(table.path):
-            refuse_blanks(table.path, table.dialect)
+        refuse_blanks(table.path, table.dialect)
         is_list, table.header = _is_list(table, head)
         table.dialect = replace(table.dialect, header=bool(table.header))
         if is_list:
@@ -283,6 +293,8 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
         _refuse_title(table, first)
     if first:
         table.header = has_header(table.name, first, head.columns, table.options)
+        if table.header and is_train and os.path.isfile(table.file):
+            _refuse_unnamed(table, first, head.columns)
         table.dialect = replace(table.dialect, header=table.header)
     return first
 
@@ -337,6 +349,34 @@ def _refuse_title(table: Table, first: Sequence[str]) -> None:
     )
 
 
+def _refuse_unnamed(table: Table, first: Sequence[str], columns: Sequence[ColumnProfile]) -> None:
+    """Raise a DataError with the command that names the only column of labels, or of texts.
+
+    Args:
+        table: The table.
+        first: Names of its columns, of which some may be blank.
+        columns: Its columns.
+    """
+    named = [column for cell, column in zip(first, columns, strict=True) if cell.strip()]
+    for at, column in enumerate(columns):
+        name = ""
+        if tells_labels(column) and not any(map(tells_labels, named)):
+            name = "label"
+        elif column.is_free_text and not any(x.differs and x.words > 1.5 for x in named):
+            name = "text"
+        if first[at].strip() or not name or name in first:
+            continue
+        names = delimited_line([*first[:at], name, *first[at + 1 :]], delimiter_of(table))
+        header = re.sub(r"([\\&/])", r"\\\1", names.rstrip("\n"))
+        command, target = rewriting(["sed", f"1s/.*/{header}/"], table.file, "named")
+        raise DataError(
+            f"{table.name}:1: column {at}, counted from 0, has no name, but seems to hold the "
+            f"{name}s; to name it:",
+            f"  {command}",
+            f"  seqtrain init {target}",
+        )
+
+
 def _refuse_survey(head: Table) -> None:
     """Raise a DataError with the command that removes the two rows below the names in a survey.
 
@@ -355,16 +395,24 @@ def _refuse_survey(head: Table) -> None:
 
 
 def _head_of(table: Table) -> tuple[Table, list[str]]:
-    """Return the first rows of csv or tsv without the first one, and the cells of the first one."""
+    """Return the first rows of csv or tsv without the first one, and the cells of the first one.
+
+    Rows that equal the first one are left out, too: headers of files that were joined.
+    """
     head = Table(table.path, table.layout, replace(table.dialect, header=False))
     builder, first = TableBuilder(head), list[str]()
     file = open_source(table.path, head.dialect).files()[0]
     for block in _first_blocks(file, head.dialect, HEAD_ROWS):
         if not first:
-            row, block = block.at(slice(1)), block.at(slice(1, None))
+            rows = zip(*map(as_list, block.columns.values()), strict=True)
+            start = next((at for at, row in enumerate(rows) if any(map(str.strip, row))), 0)
+            row, block = block.at(slice(start, start + 1)), block.at(slice(start + 1, None))
             first = [str(as_list(cells)[0]) for cells in row.columns.values()]
             if row.problems:
                 builder.add(row)
+        rows = zip(*map(as_list, block.columns.values()), strict=True)
+        if len(first) > 1:
+            block = block.at(np.flatnonzero([list(row) != first for row in rows]))
         builder.add(block)
         if builder.rows * len(first) >= HEAD_CELLS:
             break
@@ -379,11 +427,11 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
         table: The table without its first row.
         first: Cells of the first row of csv or tsv, or [].
     """
-    name, is_text = table.name, table.is_delimited
-    if is_text and os.path.isfile(table.path) and (len(first) == 1 or not table.rows):
+    name = table.name
+    if table.is_delimited and (len(first) == 1 or not table.rows):
         refuse_blanks(table.path, table.dialect)
     if table.format == "txt" and table.problems and not table.rows:
-        refuse_labels_before_blanks(table)
+        refuse_labels_before_blanks(table.path, table.dialect)
         raise DataError(
             f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
         )
@@ -396,7 +444,7 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
     if not first and table.rows == 1 and (is_object or len(table.columns) > MANY_COLUMNS):
         raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
     if len(first) == 1 and table.layout.pattern is None:  # else the path has the label
-        refuse_labels_before_blanks(table)
+        refuse_labels_before_blanks(table.path, table.dialect)
         marks = [mark for mark, text in DELIMITERS.items() if text in first[0]] or [*DELIMITERS]
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
@@ -418,17 +466,13 @@ def _commands_for_lists(table: Table) -> list[str]:
     return lines
 
 
-def refuse_labels_before_blanks(table: Table) -> None:
-    """Raise a DataError with a command if the first or last word of each line may be its label."""
-    if os.path.isfile(table.path):
-        _refuse_labels_before_blanks(table.path, table.dialect)
-
-
-def _refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
+def refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
     """Raise a DataError with a command if the first or last words of lines may be their labels.
 
     Of labels with a finer one behind a colon, a further command takes the first part.
     """
+    if not os.path.isfile(path):
+        return
     lines = [line for line in first_lines(path, dialect) if line.strip()]
     if not all(len(line.split()) > 1 for line in lines):
         return
@@ -478,7 +522,8 @@ NO_LABELS = (
 
 def is_ragged(table: Table) -> bool:
     """Return True if many rows of a table have another number of fields than the first one."""
-    return len(table.problems) > RAGGED * (table.rows + len(table.problems))
+    uneven = [problem for problem in table.problems if REPEATED_HEADER not in problem]
+    return len(uneven) > RAGGED * (table.rows + len(table.problems))
 
 
 def set_likely_encoding(table: Table, files: Sequence[str]) -> None:

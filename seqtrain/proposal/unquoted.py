@@ -19,6 +19,11 @@ READING_FIELDS = {
     False: r'(x.rstrip("\r\n").split(m) for x in sys.stdin)',
 }
 """Code that reads rows, by whether fields may have quotes."""
+JOINED_LINES = (
+    r'{sub(/\r$/, ""); row = row sep $0; sep = " "} gsub(/%s/, "&", row) >= %d '
+    r'{print row; row = sep = ""} END {if (row != "") print row}'
+)
+"""Program of awk that joins lines with blanks until they have enough delimiters."""
 QUOTING = (
     "import csv, sys; m, b, a = {mark}, {before}, {after}; "
     'w = csv.writer(sys.stdout, lineterminator="\\n"); '
@@ -43,10 +48,15 @@ def refuse_unquoted(
         is_list: True if the last fields may be those of a list, too.
 
     Raises:
-        DataError: The error has a command that writes the text in quotes, and one for a list.
+        DataError: The error has a command that writes the text in quotes, and one for a list; or
+            one that joins lines, if a text holds line breaks.
     """
     options, place = table.options, text_place(rows, width)
-    if place is None or options.named("sequence") == [REST] or options.get("bad_rows") == "drop":
+    if options.named("sequence") == [REST] or options.get("bad_rows") == "drop":
+        return
+    if width is not None:
+        _refuse_broken_lines(table, form, rows, width)
+    if place is None:
         return
     code = QUOTING.format(
         mark=json.dumps(form.delimiter),
@@ -64,6 +74,28 @@ def refuse_unquoted(
         "write them in quotes:",
         *rewritten(["python3", "-c", code], table.file, "quoted", ending=".csv"),
         *as_list,
+    )
+
+
+def _refuse_broken_lines(table: Table, form: Form, rows: Rows, width: int) -> None:
+    """Raise a DataError with the command that joins lines, if line breaks within texts divide rows.
+
+    Lines with too few fields make a whole row together with those that follow them.
+    """
+    fields = 0
+    for row in rows:
+        fields += len(row) - (fields > 0)
+        if fields > width:
+            return
+        fields %= width
+    if fields or all(len(row) == width for row in rows):
+        return
+    mark = form.delimiter.replace("|", "[|]")
+    code = JOINED_LINES % (mark, width - 1)
+    raise DataError(
+        table.problems[0],
+        f"{table.name}: line breaks seem to divide texts without quotes; to put blanks there:",
+        *rewritten(["awk", code], table.file, "joined"),
     )
 
 

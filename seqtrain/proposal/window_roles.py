@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from seqtrain.proposal.cell_kinds import Integers
 from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import is_code_or_owner, is_id_or_owner, is_time
 from seqtrain.proposal.options import InitOptions
@@ -13,6 +13,7 @@ from seqtrain.proposal.profile import (
     ColumnProfile,
     Columns,
     determines,
+    without,
 )
 from seqtrain.proposal.roles import (
     MOST_CLASSES,
@@ -61,7 +62,7 @@ def windowed_roles(columns: Columns, options: InitOptions) -> Roles | None:
         given = [joined] if joined else []
     possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
     taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "order")]
-    possible = [x for x in possible if x not in taken]
+    possible = without(possible, taken)
     possible = [x for x in possible if may_name_sequences(x, columns)]
     named = [x for x in possible if is_code_or_owner(x)]
     candidates = given or list(filter(is_id_or_owner, named)) or named or possible
@@ -106,7 +107,7 @@ def _windows_of(
         options: Options of the user, whose columns exist.
         is_named: True if the user or its name says that the column is an id.
     """
-    others = [column for column in columns if column not in id.parts]
+    others = without(columns, id.parts)
     named = columns_named(columns, options, "order")
     order = Order(*named) or find_order(others, id)
     if is_named:
@@ -160,7 +161,7 @@ def _is_state_of_recording(id: ColumnProfile, order: Order) -> bool:
     return bool((np.diff(order.numbers) > 0).all())
 
 
-def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: npt.NDArray[np.intp]) -> bool:
+def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: Integers) -> bool:
     """Return True if a column may be a label that changes within an id, but seldom."""
     if not column.can_be_label or is_code_or_owner(column) or is_time(column):
         return False
@@ -169,13 +170,13 @@ def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: npt.NDArray[np
     return bool(label_runs(id.codes[rows], column.codes[rows]).mean() >= SHORTEST_RUN)
 
 
-def label_runs(ids: npt.NDArray[np.int32], labels: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
+def label_runs(ids: Integers, labels: Integers) -> Integers:
     """Return the lengths of the runs of rows with equal id and label."""
     is_start = (np.diff(ids, prepend=-1) != 0) | (np.diff(labels, prepend=-1) != 0)
     return np.diff(np.flatnonzero(is_start), append=len(ids))
 
 
-def _window(id: ColumnProfile, label: ColumnProfile, rows: npt.NDArray[np.intp]) -> dict[str, Any]:
+def _window(id: ColumnProfile, label: ColumnProfile, rows: Integers) -> dict[str, Any]:
     """Return the value of data.window.
 
     A label that sets in once per id, or is rare, such as a failure, is that of the last row, and

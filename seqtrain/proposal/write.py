@@ -77,8 +77,13 @@ def comments_of(command: str, facts: Facts) -> list[str]:
 
 
 def shown_labels(facts: Facts) -> str:
-    """Return the most frequent labels as text, such as "a, b and 3 more", each cut to 30."""
+    """Return labels as text, such as "a, b and 3 more", each cut to 30.
+
+    The most frequent ones come first, but classes that are positions are in their order.
+    """
     names = [name for name, _ in facts.classes.most_common()]
+    if facts.positions is not None:
+        names.sort(key=int)
     shown = [quote(x, 30) if x != x.strip() else shorten(x, 30) for x in names[:SHOWN_LABELS]]
     return listed([*shown, *names[SHOWN_LABELS:]], SHOWN_LABELS)
 
@@ -152,6 +157,10 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "format": _format(table),
         "header": (False if is_headless else "auto", "the first row is data"),
         "delimiter": (layout.options.get("delimiter"), "separates the columns"),
+        "quoting": (
+            "standard" if dialect.format == "tsv" and dialect.quotes else "auto",
+            "cells may be in quotes, as in csv",
+        ),
         "encoding": (dialect.encoding, "UTF-8 is read, too"),
         "decimal": ("," if _has_decimal_commas(roles) else ".", "numbers have a decimal comma"),
         "path": (layout.pattern, "parts of the names of files are columns"),

@@ -245,7 +245,7 @@ class _Preparation:
             known = rules.pretrained.digests
         digests = digests_of((source for _, source in self.sources), known)
         self._refuse_same_files(digests)
-        _check_rows(self.config.data, splits, fitted)
+        _check_rows(self.config.data, splits, fitted, reports)
         return PreparedData(
             splits=splits,
             preprocessing=fitted,
@@ -360,14 +360,24 @@ def _numbers_read(rules: Preprocessing, store: SequenceStore) -> dict[str, Array
     return found
 
 
-def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:
+def _check_rows(
+    data: DataConfig,
+    splits: dict[str, SequenceStore],
+    fitted: Preprocessing,
+    reports: dict[str, EncodingReport],
+) -> None:
     keeps = "each class must keep a row in train, and equal sequences aren't separated"
     for name, store in splits.items():
         value = getattr(data, name)
         problem = ""
         if len(store) and (store.labels < 0).all():
             known = listed(list(map(quote, fitted.labels)))
-            problem = f"none of its labels occurs in train, which has {known}"
+            own = sorted(reports[name].unknown_names)
+            found = listed(list(map(quote, own)))
+            problem = f"none of its labels ({found}) occurs in train, which has {known}"
+            if {label.casefold() for label in own} <= {x.casefold() for x in fitted.labels}:
+                problem += "; they differ only in case"
+            problem += f"; spell the labels of both alike, or name another file for {name}"
         elif not len(store) and isinstance(value, float | dict):
             if isinstance(value, float):
                 part = f"{value:g}"

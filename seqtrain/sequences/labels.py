@@ -31,10 +31,11 @@ from seqtrain.tables.cells import (
     Names,
     are_marks,
     is_multi_hot,
+    is_number,
     items_of,
+    label_name_of,
     mark_of,
     marked_positions,
-    name_of,
     names_missing,
     text_of,
 )
@@ -58,11 +59,11 @@ RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels in output, in order of preference, if none is configured."""
-LIST_STARTS = ("[", "(", "{", "<", "frozenset(", "array(", "tensor(")
+LIST_STARTS = ("[", "(", "{", "<", "set(", "frozenset(", "array(", "tensor(")
 """Beginnings of a text that is a list, as JSON or Python writes it, or as ``<a><b>``."""
 IS_OBJECT = re.compile(r"\{\s*(?:['\"].*['\"]|\w+)\s*:")
 """Beginning of an object, as JSON or Python writes it."""
-MOST_SPELLINGS = 5
+MOST_RESPELLED = 5
 """Largest number of labels whose spellings are listed."""
 AROUND_LABEL = " \t\r\n\xa0"
 """Characters around a label that don't belong to it."""
@@ -107,7 +108,7 @@ class LabelSet(Saved):
     multi_hot: int | None = None
 
     def __post_init__(self) -> None:
-        if len({name_of(each) for each in self.classes}) < len(self.classes):
+        if len({label_name_of(each) for each in self.classes}) < len(self.classes):
             raise ValueError("classes: expected different values")
         if self.type != "text" and self.classes:
             _ = self.values  # raises a ValueError if a class isn't of the type
@@ -174,7 +175,7 @@ class LabelSet(Saved):
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        return {name_of(label): i for i, label in enumerate(self.classes)}
+        return {label_name_of(label): i for i, label in enumerate(self.classes)}
 
     def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
         """Return the encoded labels of each row: a class index, or one number per class.
@@ -195,11 +196,11 @@ class LabelSet(Saved):
             found = np.full(len(rows), UNKNOWN, np.int64)
             for number, row in enumerate(rows):
                 if row is not None and len(row) == 1:
-                    found[number] = index.get(name_of(row[0]), UNKNOWN)
+                    found[number] = index.get(label_name_of(row[0]), UNKNOWN)
             return found
         marks = np.zeros((len(rows), len(index)), dtype=np.int8)
         for number, row in enumerate(rows):
-            names = [name_of(label) for label in row or ()]
+            names = [label_name_of(label) for label in row or ()]
             known = [index[label] for label in names if label in index]
             if row is not None and len(known) == len(row):
                 marks[number, known] = PRESENT
@@ -214,7 +215,7 @@ class LabelSet(Saved):
 
     def unknown(self, row: Labels) -> Labels:
         """Return the labels of a row that aren't classes."""
-        return tuple(label for label in row if name_of(label) not in self._index)
+        return tuple(label for label in row if label_name_of(label) not in self._index)
 
     def join(self, row: Iterable[str]) -> str:
         """Return the labels of one example as one text: see `joined_labels`."""
@@ -260,7 +261,7 @@ class LabelReader:
         self._codes_of_texts = dict[str, int]()
         self._types = set[type]()
         self._reasons = list[str]()  # of cells that can't be used: those with code -2, -3, …
-        self._names = Names()  # of the values, with all of their spellings
+        self._names = Names(label_name_of)  # of the values, with all of their spellings
         for label in () if known is None else known.classes:
             self._name(label)
         self._marks = dict[int, tuple[list[Any], bool]]()  # lists of 0s and 1s, and if it's a cell
@@ -321,21 +322,34 @@ class LabelReader:
         for code, (marks, is_list) in self._marks.items():
             if is_list or self.separator is not None:
                 self.combinations[code] = label_tuple(self._name(text_of(x)) for x in marks)
+        self._spell_plainly()
         return None
+
+    def _spell_plainly(self) -> None:
+        """Name classes that are spelled in several ways by the plain number, 3 beside 3.0."""
+        if self.known is not None:
+            return
+        names, plain = self._names, dict[str, str]()
+        for code, name in enumerate(names.names):
+            if name in names and is_number(name):
+                plain[names.spellings[code]] = names.spellings[code] = name
+        for code, row in enumerate(self.combinations):
+            self.combinations[code] = label_tuple(plain.get(label, label) for label in row)
 
     def notices(self) -> list[str]:
         """Return a line for each label that is spelled in several ways, or for many of them."""
         spellings: list[list[str]] = [[] for _ in self._names.names]
         for text, code in self._names.items():
             spellings[code].append(quote(text))
+        pairs = zip(self._names.spellings, spellings, strict=True)
         lines = [
-            f"labels {listed(own)} are equal values, so they are one class, {own[0]}"
-            for own in spellings
+            f"labels {listed(own)} are equal values, so they are one class, {quote(shown)}"
+            for shown, own in pairs
             if len(own) > 1
         ]
-        more = len(lines) - MOST_SPELLINGS
+        more = len(lines) - MOST_RESPELLED
         if more > 0:
-            lines[MOST_SPELLINGS:] = [f"{counted(more, 'more label')} with several spellings"]
+            lines[MOST_RESPELLED:] = [f"{counted(more, 'more label')} with several spellings"]
         return lines
 
     def _checked(self, codes: Codes) -> tuple[Codes, Reasons]:

@@ -47,6 +47,7 @@ from seqtrain.tables.cells import (
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.opening import is_pipe
+from seqtrain.tables.series import without_items
 from seqtrain.tables.time_column import TimeColumn
 from seqtrain.text import listed, quote
 
@@ -193,7 +194,15 @@ class SequenceReader:
                 self._missing[name] = self.schema.missing_names(name)
             if self._missing[name]:
                 found[name] = without_values(found[name], self._missing[name])
+                if self.schema.kind == "features" and name in self.roles.content:
+                    found[name] = self._without_items(found[name], self._missing[name])
         return found
+
+    def _without_items(self, cells: Cells, missing: frozenset[str]) -> Cells:
+        """Return cells in which the items of lists that have some names are missing."""
+        if isinstance(cells, np.ndarray) and cells.dtype.kind in "iufb":
+            return cells
+        return [without_items(cell, missing, self.schema.decimal) for cell in as_list(cells)]
 
     def _rows(self, given: Block) -> Sequences:
         """Return the rows of a block. Each is a sequence, or a step of the sequence of its id."""

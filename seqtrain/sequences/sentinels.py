@@ -19,8 +19,8 @@ NINES = re.compile(r"-?9{2,}(?:\.[09]+)?")
 LONG_NINES = [sign * (10**digits - 1) for digits in range(8, 19) for sign in (1, -1)]
 LIMITS = (-32768, 32767, 65535, 2147483647, -2147483648, *LONG_NINES)
 """Whole numbers that programs write for a missing one. As float32, some aren't the exact ones."""
-FEWEST_OTHERS = 8
-"""Fewest distinct other numbers for one to be far from all of them."""
+FEWEST_OTHERS, FEWEST_ON_A_SCALE = 8, 3
+"""Fewest distinct other numbers for one to be far from all of them, and for nines to be so."""
 ENDS = 3
 """Number of distinct numbers that are looked at, from the smallest and from the largest on."""
 MOST_COLUMNS = 3
@@ -72,7 +72,7 @@ def sentinels_of(numbers: Array) -> list[int | float]:
     ends = {*range(min(ENDS, len(values))), *range(max(0, len(values) - ENDS), len(values))}
     candidates = [at for at in sorted(ends) if _may_be_missing(values[at], limits)]
     others = np.delete(values, candidates)
-    if len(others) < FEWEST_OTHERS:
+    if len(others) < FEWEST_ON_A_SCALE:
         return []
     low = float(others[0])
     high = float(others[-1])
@@ -83,6 +83,8 @@ def sentinels_of(numbers: Array) -> list[int | float]:
         is_far = max(low - number, number - high) > high - low
         if number == -1:
             is_far = low > 0 or (low == 0 and has_decimals)
+        if len(others) < FEWEST_OTHERS and number == -1:
+            continue
         if is_far and counts[at] > 1:
             found.append(limits.get(number, _exact(values[at])))
     return found

@@ -21,6 +21,13 @@ LEAST_OF_CLASS, ENOUGH_OF_CLASS = 10, 30
 """Smallest number of rows of a class in validation, and of the class for this to apply."""
 MANY_ROWS = 100
 """Number of validation rows from which on predicting all correctly is hardly chance."""
+USUAL_SHARES = {1000: 0.2, 100_000: 0.1}
+"""Usual share of train that is held out, below each number of rows. Of more rows, it is 0.02."""
+
+
+def usual_share(rows: int) -> float:
+    """Return the usual share of train to hold out for validation."""
+    return next((share for limit, share in USUAL_SHARES.items() if rows < limit), 0.02)
 
 
 def hold_out(

@@ -17,7 +17,7 @@ from seqtrain.sequences.labels import FEWEST_OF_A_CLASS, class_counts, rare_clas
 from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.plan import padding_fraction, plan_epoch
 from seqtrain.sequences.sentinels import NINES
-from seqtrain.sequences.splits import BLANK, equal_rows
+from seqtrain.sequences.splits import BLANK, equal_rows, usual_share
 from seqtrain.sequences.store import SequenceStore, counts_of
 from seqtrain.sequences.vocabulary import UNK
 from seqtrain.tables.blocks import LABEL, Ints
@@ -32,6 +32,9 @@ JOINING_MARKS = "|\n;,"
 """Characters that may separate the labels of a list."""
 MANY_NUMBERS = 20
 """Number of different numeric labels above which they may be a quantity."""
+WHOLE_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,0{1,2})?")
+ZERO_WITH_COMMA = re.compile(r"0,0{1,2}")
+"""A whole number that may have decimals after a comma, and such a zero."""
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 FEWEST_NUMBERED = 3
 """Fewest classes 0, 1 … beside which -1 or 99 may stand for a missing label."""
@@ -134,7 +137,7 @@ def warnings(
         said.append(
             "no validation split: the epoch that fits train best is kept, and probabilities aren't "
             f"calibrated{unused}; to choose the epoch on rows that aren't trained on, set "
-            "data.validation: 0.1, or use fit --folds 5"
+            f"data.validation: {usual_share(len(train))}, or use fit --folds 5"
         )
     for name, report in data.reports.items():
         said += report.notices(name)
@@ -297,6 +300,8 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
     Args:
         counts: Number of rows of each label.
     """
+    if are_whole_with_commas(counts):
+        return None
     for mark in JOINING_MARKS + " ":
         if is_multi_hot([label.split(mark) for label in counts]):
             return mark
@@ -312,6 +317,16 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
         if is_bar or sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
             return mark
     return None
+
+
+def are_whole_with_commas(labels: Collection[str]) -> bool:
+    """Return True if labels are whole numbers with decimals after a comma, such as 0,0 and 1,0.
+
+    Lists such as 1,0 beside the labels 0 and 1 are none, unless 0,0 occurs: no list has a label
+    twice.
+    """
+    are_numbers = all(map(WHOLE_WITH_COMMA.fullmatch, labels))
+    return are_numbers and ("0" not in labels or any(map(ZERO_WITH_COMMA.fullmatch, labels)))
 
 
 def _shared_mark(counts: Mapping[str, int]) -> str | None:

@@ -38,7 +38,7 @@ SPLIT_NAMES = {
 SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
 INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
 """Words in the name of a file or an array that holds sequences without their labels."""
-TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes"}
+TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes", "gold"}
 """Words in the name of a file or an array that holds labels."""
 
 Name: TypeAlias = str | int
@@ -197,7 +197,7 @@ class Dialect:
         encoding: Encoding of lines that aren't UTF-8, or "utf-16" for a whole file.
         delimiter: Character between the fields of csv and tsv, or None to detect it.
         quotes: True if a field may be in quotes, False if quotes are plain characters. None for the
-            custom of the format: in csv True, in tsv True if the file begins with a quote.
+            custom of the format: in csv True, in tsv True if its first lines show it.
         header: True if the first row of csv, tsv or a sheet names the columns.
         blank_lines: True if a blank line of txt, fasttext or lines is an empty text, as in an input
             to predict. False to skip it.

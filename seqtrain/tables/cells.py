@@ -111,6 +111,8 @@ TRUTH_VALUES = dict.fromkeys(YES, True) | dict.fromkeys((*NO, ""), False)
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
 SIGNED_WHOLE = re.compile(r"(?P<sign>[-+]?)(?P<digits>0|[1-9][0-9]*)(?:\.0+)?")
 """A whole number, also with a sign, or with decimals, as pandas writes it beside a missing cell."""
+DECIMAL_NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,9})?\.[0-9]{1,6}")
+"""A number with few decimals, which float64 holds exactly enough to be printed as it was."""
 PRINTED_NUMBER = re.compile(r"[-+]?[0-9]\.[0-9]+[eE][-+][0-9]{2}")
 """A number as numpy.savetxt prints it, 4.000000000000000000e+00, which is spelled plainly: 4."""
 CLOSING_BRACKETS = {"[": "]", "(": ")", "{": "}"}
@@ -136,10 +138,13 @@ NAMED_LIST = re.compile(
     re.DOTALL,
 )
 """A list as Python prints one with its type, such as ``frozenset({'a', 'b'})``."""
+EMPTY_LISTS = ("set()", "frozenset()", "list()", "tuple()")
+"""Empty lists as Python prints some. So are {} in columns of lists such as {A,B}."""
 TAGS = re.compile(r"(?:<[^<>]+>)+")
 """Names in pointed brackets, such as ``<a><b>``."""
 IN_QUOTES = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-BARE = r"""[^\s'"\[\](){},:](?:[^'"\[\](){},:]*[^\s'"\[\](){},:])?"""
+IN_BARE = r"""(?:[^'"\[\](){},:]|(?<=\w)'(?=\w))"""
+BARE = rf"""[^\s'"\[\](){{}},:](?:{IN_BARE}*[^\s'"\[\](){{}},:])?"""
 AN_ITEM = f"(?:{IN_QUOTES}|{BARE})"
 ITEM, QUOTED_ITEM = re.compile(AN_ITEM), re.compile(IN_QUOTES)
 """An item of a list as Python prints it: in either kind of quotes, or bare."""
@@ -199,6 +204,17 @@ def name_of(text: str) -> str:
     if PRINTED_NUMBER.fullmatch(text):
         return text_of(float(text))
     return text
+
+
+def label_name_of(text: str) -> str:
+    """Return the name that a cell stands for as a label: that of `name_of`, or a plain number.
+
+    "1.50" is 1.5, and ".5" is 0.5. Ids and tokens keep their decimals: sections are numbered so.
+    """
+    name = name_of(text)
+    if DECIMAL_NUMBER.fullmatch(name):
+        return text_of(float(name))
+    return name
 
 
 def mark_of(cell: Any) -> bool:
@@ -444,6 +460,8 @@ def items_of(cell: Any, *, bare: bool = False) -> list[Any] | None:
     text = cell.strip()
     if bare and TAGS.fullmatch(text):
         return text[1:-1].split("><")
+    if text in EMPTY_LISTS or (bare and text == "{}"):
+        return []
     named = NAMED_LIST.fullmatch(text)
     text = named["list"] if named else text
     if len(text) < 2 or CLOSING_BRACKETS.get(text[0]) != text[-1]:
@@ -551,6 +569,8 @@ def _printed_items(text: str, *, bare: bool) -> list[Any] | None:
         words = QUOTED_ITEM.findall(inner)
     elif "," not in inner and NESTED.search(inner) is None:
         words = inner.split()
+    elif ITEM.fullmatch(inner):  # a word with an apostrophe
+        words = [inner]
     else:
         return None
     items = []

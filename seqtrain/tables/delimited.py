@@ -37,6 +37,8 @@ QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes. A quote in the middle of a field, as for inches, opens no field."""
 QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*\r?\n?')
 """A record of tsv whose fields are all in quotes."""
+DOUBLED_QUOTES = re.compile(r'"(?=.+"")(?:[^"]|"")+"')
+"""A field in quotes with quotes within, which are doubled."""
 PREDICTED = re.compile(r"(?:.*\t)?probability(?:_1)?(?:\t.*)?", re.DOTALL)
 """Header of a tsv file that `predict` wrote. A cell with a tab or a line break is in quotes."""
 JSON_START = re.compile(r'\s*(\[\s*)?\{\s*"')
@@ -50,12 +52,14 @@ NO_DECIMAL_COMMA = re.compile(r"(?<![0-9]),|,(?![0-9]+(?:[^0-9.]|\Z))")
 BLANK_FIELDS = " \t\r\n" + "".join(DELIMITERS.values())
 """Characters of a line without any text."""
 SNIFFED_LINES = 20
+PLAIN_QUOTES = "; if quotes are plain characters, train with --set data.quoting=none"
+REPEATED_HEADER = "the row holds the names of the columns once more, as of files that were joined"
 CSV_PROBLEMS = {
     "new-line character": "a field without quotes holds a carriage return; put it in quotes",
     "field limit": f"a quoted field is longer than {LINE_BYTES} characters",
     "unexpected end": "the quote that opens on this line is never closed; close it, or leave "
-    "the line out",
-    "": 'a field goes on after its closing quote; write "" for a quote inside it',
+    f"the line out{PLAIN_QUOTES}",
+    "": f'a field goes on after its closing quote; write "" for a quote inside it{PLAIN_QUOTES}',
 }
 """Maps a part of an error message of the csv module to our message for this error."""
 RENAMING = (
@@ -136,7 +140,7 @@ def blocks_of_records(
     """
     blanks = []
     first = next(records, None)
-    while first is not None and first[1] == [""] and first[2] is None:
+    while first is not None and _is_blank(first, header=header):
         blanks.append(first)
         first = next(records, None)
     if first is None:
@@ -160,6 +164,12 @@ def blocks_of_records(
     yield from map(columns.block, batched(records, rows))
 
 
+def _is_blank(record: Record, *, header: bool) -> bool:
+    """Return True for a blank line; above a header also for one of delimiters alone."""
+    _, fields, problem = record
+    return problem is None and (fields == [""] or (header and not any(map(str.strip, fields))))
+
+
 class _Columns:
     """The selected columns of a file.
 
@@ -175,6 +185,7 @@ class _Columns:
         least: Smallest number of fields of a row. The last fields of the first record may be blank:
             columns without names, or missing cells. Other rows may lack them.
         places: Index of each selected column.
+        may_repeat: True if a row that equals the first one is a header of files that were joined.
     """
 
     def __init__(
@@ -184,6 +195,8 @@ class _Columns:
         self.keeps_rest = selection.rest
         self.width = len(first)
         self.header = header
+        self.first = first
+        self.may_repeat = header and len(first) > 1 and not all(map(is_number, first))
         filled = [index for index, field in enumerate(first) if field.strip()]
         self.least = max(filled, default=0) + 1
         names = names_in(line, first, form.delimiter) if header else {}
@@ -212,6 +225,9 @@ class _Columns:
         problems = {row: reason for row, reason in enumerate(reasons) if reason}
         if problems or set(map(len, rows)) != {self.width}:
             rows = tuple(self._fitted(row, fields, problems) for row, fields in enumerate(rows))
+        if self.may_repeat and self.first in rows:  # the row keeps its cells: it is of no other id
+            again = (row for row, fields in enumerate(rows) if fields == self.first)
+            problems |= dict.fromkeys(again, REPEATED_HEADER)
         columns: CellsByName = {}
         if 2 * len(self.places) > self.width and not self.keeps_rest:  # rows have equal lengths
             fields = list(zip(*rows, strict=True))
@@ -355,8 +371,7 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
     else:
         delimiter = delimiter or "\t"
         if quotes is None:
-            first = without_end("".join(lines[:1]))
-            quotes = bool(QUOTED_RECORD.fullmatch(first) or PREDICTED.fullmatch(first))
+            quotes = _has_quoted_fields(head, delimiter)
     if delimiter is None:
         delimiter = find_delimiter(
             [line for line in lines if not line.startswith(COMMENTS)] or lines
@@ -379,6 +394,40 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
         blank_field=blank_field,
         row_names=not (end or blank_field) and _have_row_names(following, delimiter),
     )
+
+
+def _has_quoted_fields(head: list[str], delimiter: str) -> bool:
+    """Return True if fields of a tsv file are in quotes, as they may be in csv.
+
+    Either the first line shows it: all of its fields are in quotes, or `predict` wrote it. Or all
+    quotes that open a field are closed, and one such field has doubled quotes within, or the rows
+    have equally many fields only so.
+
+    Args:
+        head: First lines of the file.
+        delimiter: Character between fields.
+    """
+    first = without_end("".join(head[:1]))
+    if QUOTED_RECORD.fullmatch(first) or PREDICTED.fullmatch(first):
+        return True
+    if not any(line.startswith('"') or f'{delimiter}"' in line for line in head):
+        return False
+    csv.field_size_limit(LINE_BYTES)
+    reader = csv.reader(head, delimiter=delimiter, strict=True)
+    widths, end = set[int](), 0
+    try:
+        for fields in reader:
+            widths.add(len(fields))
+            end = reader.line_num
+    except csv.Error as error:
+        has_open_record = "unexpected end" in str(error)  # it goes on after the first lines
+        if not has_open_record or head[end].count(delimiter) + 1 in widths:
+            return False
+    own = (field for line in head[:end] for field in without_end(line).split(delimiter))
+    if any(DOUBLED_QUOTES.fullmatch(field) for field in own):
+        return True
+    bare_widths = {line.count(delimiter) + 1 for line in head[:end] if line.strip()}
+    return len(widths - {0}) == 1 and len(bare_widths) > 1
 
 
 def find_delimiter(head: list[str]) -> str:

@@ -16,8 +16,10 @@ from seqtrain.tables.cells import (
     MINUS,
     is_number,
     items_of,
+    name_of,
     number_of,
     plain_numbers,
+    text_of,
     with_point,
 )
 from seqtrain.tables.json_lines import json_type
@@ -37,6 +39,8 @@ DECIMAL_COMMAS = re.compile(rf"{DECIMAL}(?:\s+{DECIMAL})+")
 """Numbers separated by blanks, some of which may have a comma."""
 WORD = re.compile(r"[^\s;]+")
 """A number among others, if commas are decimal marks."""
+WORDS = {".": re.compile(r"[^\s,;]+"), ",": WORD}
+"""Maps the decimal mark to the pattern of a number, or of a word in its place."""
 DECIMAL_ADVICE = 'write decimals with a point, or set data.decimal: ","'
 
 
@@ -149,6 +153,33 @@ def float32(values: Array) -> Series:
                 f"step {step}: {values[beyond][0]:g} is infinite or too large for float32"
             )
         return values.astype(np.float32)
+
+
+def without_items(cell: Any, missing: frozenset[str], decimal: str = ".") -> Any:
+    """Return a list of numbers, or the text of one, in which items with some names are missing.
+
+    Args:
+        cell: The cell. It is returned unchanged if it isn't a list or a text.
+        missing: Names of the items, as `name_of` returns them.
+        decimal: Decimal mark of numbers in texts.
+    """
+    if isinstance(cell, str):
+        items = items_of(cell, bare=True) if cell.lstrip().startswith("[") else None
+        if items is None:
+            return WORDS[decimal].sub(
+                lambda word: "NaN" if name_of(word[0]) in missing else word[0], cell
+            )
+        cell = items
+    if not isinstance(cell, list):
+        return cell
+    found = list[Any]()
+    for item in cell:
+        is_value = isinstance(item, str | int | float)
+        if is_value and name_of(text_of(item)) in missing:
+            found.append(None)
+        else:
+            found.append(item if is_value else without_items(item, missing))
+    return found
 
 
 def _series_in_text(text: str, decimal: str) -> Series:

@@ -36,9 +36,9 @@ EPOCH = date(1970, 1, 1).toordinal()
 MONTHS = (
     "january januar janvier januari enero gennaio janeiro janner",
     "february februar fevrier februari febrero febbraio fevereiro feber",
-    "march marz maerz mars maart mrt marzo marco",
+    "march marz maerz mrz mars maart mrt marzo marco",
     "april avril abril aprile",
-    "may mai mei mayo maggio maio",
+    "may mai mei maj mayo maggio maio",
     "june juni juin junio giugno junho",
     "july juli juillet julio luglio julho",
     "august aout augustus agosto",

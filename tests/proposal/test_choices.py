@@ -230,4 +230,19 @@ def test_cells_of_spreadsheets_for_missing_numbers_are_missing(tmp_path, draw):
     path = write(tmp_path / "a.csv", [*(f"t{at}" for at in range(12)), "label"], rows)
     config = parse_config(propose([path], InitOptions()).text)
     assert (config.data.missing, config.data.bad_rows) == ("mask", "error")
-    assert len(prepare(config).splits["train"]) + len(prepare(config).splits["validation"]) == 90
+    assert sum(map(len, prepare(config).splits.values())) == 90
+
+
+def test_lists_of_marks_are_said_to_be_classes_by_position(tmp_path, draw):
+    rows = []
+    for _ in range(120):
+        marks = [0] * 28
+        for at in draw.sample(range(28), 3):
+            marks[at] = 1
+        rows.append([sentence(draw), str(marks)])
+    rows += [[sentence(draw), row[1]] for row in rows]
+    proposal = propose([write(tmp_path / "a.csv", ["text", "label"], rows)], InitOptions())
+    said = "\n".join(proposal.uses)
+    assert "multi-hot" in said
+    assert "0, 1, 2, 3" in said
+    assert "quantity" not in "\n".join(proposal.warnings)

@@ -616,6 +616,36 @@ def test_folders_of_recordings_are_no_features_but_may_be_the_group(
     assert parse_config(Path("d.yaml").read_text()).data.group == "folder"
 
 
+@pytest.mark.parametrize("labels", ["labels.txt", "gold.txt"])
+def test_given_labels_of_another_number_of_texts_are_refused(
+    tmp_path, monkeypatch, draw, cli, labels
+):
+    """If blank lines are the reason, the printed command writes a mark there."""
+    monkeypatch.chdir(tmp_path)
+    texts = [sentence(draw) for _ in range(60)]
+    Path(labels).write_text("".join(f"{'uv'[i % 2]}\n" for i in range(60)))
+    Path("my texts.txt").write_text("\n".join(texts[:58]) + "\n")
+    refused = cli("init", "my texts.txt", labels, code=2).err
+    assert all(number in refused for number in ("58", "60"))
+    texts[draw.randrange(1, 59)] = ""
+    Path("my texts.txt").write_text("\n".join(texts) + "\n")
+    refused = cli("init", "my texts.txt", labels, code=2).err
+    fill, init = re.findall(r"^seqtrain:   (awk .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(fill, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"u": 30, "v": 30}
+
+
+def test_keys_that_are_spelled_in_two_ways_are_named(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"{i:03d}", k, draw.gauss(i % 2, 1)] for i in range(40) for k in range(8)]
+    write(Path("signals.csv"), ["rec", "t", "x"], rows)
+    write(Path("labels.csv"), ["rec", "cls"], [[i, "AB"[i % 2]] for i in range(40)])
+    refused = cli("init", "signals.csv", "labels.csv", code=2).err
+    assert "'000'" in refused
+    assert "'0'" in refused
+
+
 def test_a_few_rows_of_labels_have_a_header_if_it_has_the_key(tmp_path, monkeypatch, draw):
     monkeypatch.chdir(tmp_path)
     rows = [[f"s{i}", k, draw.gauss(i % 3, 1)] for i in range(8) for k in range(9)]

@@ -232,3 +232,68 @@ def test_points_beside_decimal_commas_that_may_be_decimals_are_said(tmp_path, mo
     cli("init", "a-points.csv", "--label", "label", "-o", "d.yaml")
     truth = 1 + np.array(numbers) / 100
     np.testing.assert_allclose(read("a-points.csv", Path("d.yaml").read_text()), truth, atol=0.001)
+
+
+ARABIC = str.maketrans("0123456789.", "٠١٢٣٤٥٦٧٨٩٫")
+DOUBTFUL: dict[str, Callable[[random.Random], str]] = {
+    "v": lambda draw: f"{draw.choice([16684, 8555, 12403, 17965, 16705, 19457])}",
+    "dashes": lambda draw: draw.choice(["--"] * 4 + [f"{draw.uniform(5, 90):.1f}"]),
+    "points": lambda draw: f'"{draw.uniform(40, 42):.5f}, {draw.uniform(-9, -7):.5f}"',
+    "degrees": lambda draw: f"{draw.randint(1, 9)}°{draw.uniform(0, 60):.1f}'N",
+    "digits": lambda draw: f"{draw.randint(1, 60) / 2}".translate(ARABIC),
+    "scale": lambda draw: draw.choice(["1", "2", "3", "4", "5", "99"]),
+}
+FOUND = {
+    "v": {"v": "token"},
+    "dashes": {"v": "number"},
+    "points": {"v_1": "number", "v_2": "number"},
+    "degrees": {"v_1": "number", "v_2": "number"},
+    "digits": {"v": "number"},
+    "scale": {"v": "number"},
+}
+
+
+@pytest.mark.parametrize("form", DOUBTFUL)
+def test_numbers_in_doubt_have_a_command_that_reads_them(tmp_path, monkeypatch, cli, form):
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(form), list[list[Any]]()
+    for unit in range(40):
+        rows += [[f"u{unit}", t, DOUBTFUL[form](draw), 0.1 * t, "xy"[unit % 2]] for t in range(9)]
+    write(Path("a b.csv"), ["unit", "t", "v", "w", "label"], rows)
+    found = cli("init", "a b.csv").err
+    (said,) = (x for x in found.splitlines() if re.search("'v'.*[;:] if ", x))
+    command, _, rest = said.partition(" && seqtrain ")
+    if rest:
+        program = command[command.index("python3 -c") :]
+        subprocess.run(program, shell=True, check=True)
+        cli(*shlex.split(rest), "-o", "b.yaml")
+    else:
+        options = said[said.index("--set") :]
+        cli("init", "a b.csv", *shlex.split(options), "-o", "b.yaml")
+    data = parse_config(Path("b.yaml").read_text()).data
+    steps = dict(data.steps)
+    assert steps.pop("w", "number") == "number"
+    assert steps == FOUND[form]
+    assert bool(data.na_values) == (form == "scale")
+
+
+def test_unique_numbers_of_equal_length_beside_an_id_are_measurements(tmp_path):
+    draw, rows = random.Random("unique"), list[list[Any]]()
+    numbers = draw.sample(range(1_000_000, 9_999_999), 360)
+    for unit in range(40):
+        own = numbers[9 * unit : 9 * unit + 9]
+        rows += [[f"u{unit}", t, 5000 + len(rows), n, "xy"[unit % 2]] for t, n in enumerate(own)]
+    path = write(tmp_path / "a.csv", ["unit", "t", "entry", "volume", "label"], rows)
+    steps = proposed(path)[0].data.steps
+    assert steps["volume"] == "number"
+
+
+def test_blank_cells_of_label_columns_are_said(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random("blank")
+    rows = [[f"text number {n}", *draw.choices(["0", "1", ""], k=3)] for n in range(90)]
+    blank = sum(cell == "" for row in rows for cell in row)
+    write(Path("a.csv"), ["text", "p", "q", "r"], rows)
+    said = cli("init", "a.csv", "--set", "data.label=[p, q, r]", "-o", "a.yaml").err
+    assert f"{blank} blank" in said
+    assert f"{blank} blank" in cli("data", "a.yaml").out

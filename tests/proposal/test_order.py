@@ -427,6 +427,63 @@ def test_columns_of_one_channel_are_in_the_order_of_their_names(tmp_path, form, 
     assert is_said == (shape == "newest" and form in ("lags", "frames"))
 
 
+FILE_ORDERS: dict[str, list[str]] = {
+    "quarter first": [f"{quarter}Q{year}" for year in (22, 23, 24) for quarter in (1, 2, 3, 4)],
+    "half years": [f"{half}. HJ {year}" for year in range(2015, 2020) for half in (1, 2)],
+    "terms": [f"Term{term}_{year}" for year in (2019, 2020, 2021) for term in (1, 2, 3)],
+    "weeks": [f"CW{week}_{year}" for year in (22, 23, 24) for week in (50, 51, 52)],
+    "days and months": [f"{day}.01." for day in range(25, 32)] + [f"0{k}.02." for k in range(1, 6)],
+    "hours of days": [f"h{hour}_d{day}" for day in (1, 2) for hour in range(0, 24, 3)],
+    "signed": [str(ms) for ms in range(-200, 300, 50)],
+    "signs and units": [f"{ms} ms" for ms in range(-200, 300, 50)],
+    "signs after a letter": [f"t{ms}" for ms in range(-200, 300, 50)],
+    "night": [f"{hour % 24:02}:00" for hour in range(18, 31)],
+    "night hours": [f"{hour % 24}h" for hour in range(18, 31)],
+    "half days": [f"{(hour - 1) % 12 + 1}{'ap'[hour // 12]}m" for hour in range(6, 20)],
+    "hours with decimals": ["C0h", "C0.5h", *(f"C{hour}h" for hour in (1, 2, 4, 8, 12, 24))],
+}
+WORDS = {
+    "short months": "Jan Feb Mrz Apr Mai Jun Jul Aug Sep Okt Nov Dez",
+    "dots": "Jan. Feb. March April May June July Aug. Sept. Oct. Nov. Dec.",
+    "other words": "oct nov dec jan feb march april krok june july aug sept",
+    "accents": "Jan_22 Feb_22 Mär_22 Apr_22 Mai_22 Jun_22 Jul_22 Aug_22 Sep_22 Okt_22",
+}
+FILE_ORDERS |= {form: words.split() for form, words in WORDS.items()}
+
+
+@pytest.mark.parametrize("form", FILE_ORDERS)
+def test_columns_of_one_channel_stay_in_the_order_of_a_file_that_makes_sense(tmp_path, form):
+    draw, names = random.Random(form), FILE_ORDERS[form]
+    rows = [[*(round(draw.gauss(n % 2, 1), 3) for _ in names), "xy"[n % 2]] for n in range(60)]
+    rows = [[f"site {n}", 1950 + n, *row] for n, row in enumerate(rows)]
+    path = write(tmp_path / "a.csv", ["site", "built", *names, "label"], rows)
+    config, proposal = proposed(path, label="label")
+    assert config.data.sequence == names
+    assert not any("data.sequence" in line for line in proposal.warnings)
+
+
+@pytest.mark.parametrize("form", ["beside", "years down", "sorted by letters"])
+def test_doubtful_columns_of_steps_are_said_with_a_command(tmp_path, monkeypatch, cli, form):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(form)
+    names = {
+        "beside": ["baseline", *(f"week {week}" for week in range(2, 20, 2))],
+        "years down": [str(year) for year in range(2020, 2008, -1)],
+        "sorted by letters": [f"Term{k}_{year}" for k in (1, 2, 3) for year in (2019, 2020, 2021)],
+    }[form]
+    expected = {
+        "beside": names,
+        "years down": names[::-1],
+        "sorted by letters": [f"Term{k}_{year}" for year in (2019, 2020, 2021) for k in (1, 2, 3)],
+    }[form]
+    rows = [[*(round(draw.gauss(n % 2, 1), 3) for _ in names), "xy"[n % 2]] for n in range(60)]
+    write(Path("a b.csv"), [*names, "label"], rows)
+    said = cli("init", "a b.csv").err
+    (option,) = re.findall(r"--set 'data.sequence=.*'", said)
+    cli("init", "a b.csv", *shlex.split(option), "-o", "b.yaml")
+    assert parse_config(Path("b.yaml").read_text()).data.sequence == expected
+
+
 @pytest.mark.parametrize("shape", ["in order", "shuffled", "newest"])
 @pytest.mark.parametrize(
     ("names", "form"),

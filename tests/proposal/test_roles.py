@@ -49,7 +49,8 @@ def test_a_usual_header_may_be_repeated_below(tmp_path):
     """As in files that were joined, each with its header."""
     rows = [["good" if i % 2 else "bad", sentence] for i, sentence in enumerate(sentences())]
     names = ["label", "text"]
-    config, _ = proposed(write(tmp_path / "a.csv", names, [*rows, names, *rows]))
+    path = write(tmp_path / "a.csv", names, [*rows, names, *rows])
+    config, _ = proposed(path, settings=["data.bad_rows=drop"])
     assert (config.data.label, config.data.sequence) == ("label", "text")
 
 

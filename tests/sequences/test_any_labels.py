@@ -89,8 +89,8 @@ def test_labels_are_joined_by_a_separator(ending, tmp_path):
     for seed in seeds(3):
         draw = random.Random(seed)
         mark = draw.choice([x for x in SEPARATORS if x != "\t" or ending not in ("tsv", "xlsx")])
-        # A text that begins with [ may be a list, so it is none of labels joined by a separator.
-        rows = random_rows(draw, mark.strip() + "[")
+        # A text that begins with [ or { may be a list, so it isn't one of joined labels.
+        rows = random_rows(draw, mark.strip() + "[{")
         write_table(tmp_path / f"a.{ending}", by_separator(draw, rows, mark), draw)
         check(tmp_path / f"a.{ending}", rows, (seed, mark), label="l", label_separator=mark)
 
