@@ -18,7 +18,7 @@ from torch import Tensor
 from seqtrain.api.classifier import load, one_model, refuse_multi_label
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
-from seqtrain.api.prediction_input import input_parts
+from seqtrain.api.prediction_input import input_parts, missing_borders
 from seqtrain.engines.devices import select_device
 from seqtrain.errors import parameter
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
@@ -92,6 +92,8 @@ def predict(
     advice = []
     if bad_rows is None:
         advice = [LEAVING_BLANK]
+    if report is not None:
+        report.remarks += missing_borders(fitted.schema)
     found = classifier.predict_parts(parts, name, report, empty, bad_rows, advice)
     return PredictionStream(found, fitted.label_set.values)
 

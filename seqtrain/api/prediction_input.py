@@ -82,6 +82,17 @@ def input_parts(
     return parts, reader.source.name
 
 
+def missing_borders(schema: Schema) -> list[str]:
+    """Return a line if the model's windows end only where the label changes, which isn't read."""
+    if schema.window != {"label": "constant"}:
+        return []
+    return [
+        "the model learned windows that end where the label changes; labels aren't read here, so "
+        "that each id has one prediction; to predict parts of an id, fit with steps in "
+        "data.window, too: {steps: 16, label: constant}"
+    ]
+
+
 def _by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
     """Return the columns to keep, with indexes where the model names its columns by index."""
     numbers = {str(name): name for name in schema.id_columns}

@@ -129,7 +129,7 @@ class DataConfig(Section):
     """steps: cut the rows of an id into windows of N steps, which are the sequences: {steps: N,
     stride: M, label: last}. A window begins every M steps (default: N). label: that of the last
     step (the default), of most steps (majority), or constant: a window ends where the label
-    changes. null: an id is one sequence."""
+    changes, which predict doesn't know. null: an id is one sequence."""
     label: ColumnKey | Columns | None = None
     """Column of the label: its name, or its index from 0. A list of columns is multi-label: each
     column is named after a label. A row has the label if the cell is 1, true or yes, and lacks it

@@ -1,6 +1,7 @@
 """Files with the labels of recordings: a row for each recording, found by its name."""
 
 import glob
+import json
 import os
 import re
 import shlex
@@ -15,7 +16,7 @@ from seqtrain.proposal.reading import (
 )
 from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.text_forms import form_of_file
-from seqtrain.tables.blocks import FILE, FOLDER, Dialect
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, Dialect
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name, quote
@@ -24,13 +25,11 @@ MOSTLY_DIFFERENT = 0.8
 """Smallest share of different keys: a few rows may be there twice."""
 RECORDING = "recording"
 """Name of the column with the key of a recording, if that of the file can't be used."""
-
-
 SHORTENING = (
     'import csv, os, sys; r = csv.reader(sys.stdin, delimiter="%s"); '
     'w = csv.writer(sys.stdout, delimiter="%s"); '
     'name = lambda x: os.path.splitext(os.path.basename(x.replace(chr(92), "/")))[0]; '
-    "w.writerows([*x[:%d], name(x[%d]), *x[%d:]] for x in r)"
+    "%sw.writerows([*x[:%d], name(x[%d]), *x[%d:]] for x in r if x)"
 )
 """Program of Python that writes names of files in a column of csv without folders and endings."""
 
@@ -81,7 +80,9 @@ def label_file(
 
 
 def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str]) -> None:
-    """Raise a DataError if names in a file of labels are recordings' but for folders and endings.
+    """Raise a DataError if only the form of a file of labels hides the names of recordings in it.
+
+    The names have other folders or endings there, or the columns have no names.
 
     Args:
         path: The file.
@@ -89,7 +90,7 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
         given: The recordings as the user gave them.
 
     Raises:
-        DataError: The error has a command that writes the names without folders and endings.
+        DataError: The error has a command that writes the names as the recordings have them.
     """
     dialect = Dialect(resolve_format(path, "auto") or "csv")
     if dialect.format not in ("csv", "tsv") or compression_of(path):
@@ -97,20 +98,41 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
     stems = {_stem(each) for each in recordings}
     table = read_alone(path, ReadingProgress())
     for index, column in enumerate(table.columns):
-        known = [_stem(str(value)) for value in column.values]
+        values = list(map(str, column.values))
+        known = [_stem(value) for value in values]
         if len(stems) != len(recordings) or len(stems) >= 2 * len(stems.intersection(known)):
             continue
         if len(set(known)) < MOSTLY_DIFFERENT * table.rows:
             continue
+        has_names = isinstance(column.name, str)
+        if known == values and has_names:  # something else is wrong
+            continue
+        if known != values:
+            found, advice = "with other folders or endings", "to write them without"
+        else:
+            found, advice = "below no name of a column", "to write names of columns"
         mark = form_of_file(path, dialect).delimiter
-        code = SHORTENING % (mark, mark, index, index, index + 1)
+        header = "" if has_names else f"w.writerow({_header(len(table.columns), index)}); "
+        code = SHORTENING % (mark, mark, header, index, index, index + 1)
         line, target = rewriting(["python3", "-c", code], path, "names")
         raise DataError(
-            f"{display_name(path)}: {column.shown} has names of recordings with other folders or "
-            f"endings, such as {quote(str(column.values[0]), 40)}; to write them without:",
+            f"{display_name(path)}: {column.shown} has names of recordings {found}, such as "
+            f"{quote(values[0], 40)}; {advice}:",
             f"  {line}",
             f"  seqtrain init {shlex.join(given)} {target}",
         )
+
+
+def _header(size: int, key: int) -> str:
+    """Return a list in Python with a name for each column of a file of labels without names.
+
+    Args:
+        size: Number of columns.
+        key: Index of the column with the names of recordings.
+    """
+    names = [LABEL if size == 2 else f"column_{index}" for index in range(size)]
+    names[key] = RECORDING
+    return json.dumps(names)
 
 
 def _stem(path: str) -> str:

@@ -41,7 +41,15 @@ from seqtrain.tables.join import ROW, begins_with_names, column_of
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name, quote
 
-LABEL_FILE_WORDS = TARGET_WORDS | {"meta", "metadata", "annotations", "info", "index", "subjects"}
+LABEL_FILE_WORDS = TARGET_WORDS | {
+    "annotations",
+    "index",
+    "info",
+    "meta",
+    "metadata",
+    "reference",
+    "subjects",
+}
 """Words in the name of a file that may hold a row for each recording."""
 OWNER_FILE_WORDS = {*OWNER_NAMES, "group", "groups", "subjects", "patients", "users"}
 """Words in the name of a file that may hold the owner of each row."""
@@ -519,6 +527,38 @@ def _with_label_file(
 
 def recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
     """Return a layout for each file beside recordings, or among them, that has a row for each."""
+    choices = []
+    for own, recordings, path in _possible_label_files(layout):
+        labelled = _with_label_file(own, recordings, path, layout.options, progress)
+        if labelled is not None:
+            line = init_line(str(labelled.splits["train"]), path)
+            choices.append(Choice(line.strip(), labelled))
+    if not choices:
+        refuse_unread_label_file(layout, are_among=True)  # it would be read as a recording
+    return choices
+
+
+def refuse_unread_label_file(layout: FileLayout, *, are_among: bool) -> None:
+    """Raise a DataError if a file of labels hides the names of the recordings; see there.
+
+    Args:
+        layout: The layout of the recordings.
+        are_among: True to look at files among the recordings, False for those beside.
+
+    Raises:
+        DataError: The error has the commands of `refuse_other_names`.
+    """
+    for own, recordings, path in _possible_label_files(layout):
+        if are_among == (len(own) > 1):
+            pattern = pattern_of(recordings) if are_among else None
+            refuse_other_names(path, recordings, [pattern] if pattern else own)
+
+
+def _possible_label_files(layout: FileLayout) -> list[tuple[list[str], list[str], str]]:
+    """Return the files whose names tell that they have a row for each of the recordings of train.
+
+    Each has before it the recordings as the user gave them, and their paths.
+    """
     train = layout.splits["train"]
     given = layout.options.get("format")
     if not isinstance(train, str) or layout.pattern:
@@ -538,17 +578,11 @@ def recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[
     if len(inside) > MOST_LABEL_FILES:
         return []
     others = [path for path in recordings if path not in inside]
+    own = others if inside else [train]
     beside = os.path.dirname(os.path.normpath(folder)) if folder else ""
     found = [*inside, *_data_files(beside, LABEL_FILE_WORDS)]
-    choices = []
     found = list({os.path.normpath(path): path for path in found if path not in others}.values())
-    for path in found:
-        own = others if inside else [train]
-        labelled = _with_label_file(own, others, path, layout.options, progress)
-        if labelled is not None:
-            line = init_line(str(labelled.splits["train"]), path)
-            choices.append(Choice(line.strip(), labelled))
-    return choices
+    return [(own, others, path) for path in found]
 
 
 def commands_for_recordings(table: Table) -> list[str]:

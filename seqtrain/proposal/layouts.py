@@ -31,6 +31,7 @@ from seqtrain.proposal.label_layouts import (
     recognise_pair,
     recordings_and_labels,
     refuse_unjoined,
+    refuse_unread_label_file,
     without_targets,
 )
 from seqtrain.proposal.names import is_counter, is_time
@@ -132,6 +133,7 @@ def find_layout(
             *(f"  {choice.command}" for choice in choices),
         )
     if not choices and isinstance(layout.splits["train"], str):
+        refuse_unread_label_file(layout, are_among=False)
         _check_depth(layout.splits["train"])
         _refuse_text_recordings(layout.splits["train"])
         if options.get("format") is None:

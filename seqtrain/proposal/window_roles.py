@@ -22,6 +22,7 @@ from seqtrain.proposal.roles import (
     likeliest_labels,
     options_naming,
 )
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.step_columns import distinct_rows
 from seqtrain.proposal.step_ids import (
     FEWEST_ROWS,
@@ -137,6 +138,14 @@ def _windows_of(
     if isinstance(window, dict) and "steps" in window:
         steps = window["steps"]
         roles.window = {"stride": steps, "label": "last", **window}
+        return roles
+    if window == {"label": "constant"}:
+        roles.window = window
+        roles.warnings.append(
+            f"{label.shown} isn't read by predict, so that a {id.shown} has one prediction there, "
+            "however often it changes; steps in data.window divide it: "
+            f"{set_option('data.window={steps: 16, label: constant}')}"
+        )
         return roles
     roles.window = _window(id, label, rows)
     rule = WINDOW_RULES[roles.window["label"]]

@@ -671,6 +671,21 @@ def test_names_of_recordings_with_other_folders_and_endings(tmp_path, monkeypatc
     assert class_counts("c.yaml") == {"a": 12, "b": 12}
 
 
+@pytest.mark.parametrize("key", ["A{:03d}", "A{:03d}.wav"])
+@pytest.mark.parametrize("given", [["in/rec", "in/REFERENCE.csv"], ["in/rec"], ["in"]])
+def test_a_file_of_labels_without_a_header(tmp_path, monkeypatch, draw, cli, key, given):
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        write(Path(f"in/rec/A{i:03d}.csv"), ["ecg"], [row[:1] for row in recording(draw, i % 2)])
+    rows = [f"{key.format(i)},{'ab'[i % 2]}" for i in range(24)]
+    Path("in/REFERENCE.csv").write_text("\n".join(rows) + "\n")
+    refused = cli("init", *given, code=2).err
+    rewrite, init = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(rewrite, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"a": 12, "b": 12}
+
+
 @pytest.mark.parametrize("names", [("A1_{}", "B2_{}"), ("take {} 7", "take {} 8")])
 def test_codes_and_numbers_in_names_that_may_be_labels_are_commands(
     tmp_path, monkeypatch, draw, cli, names

@@ -121,3 +121,17 @@ def test_what_is_no_window(window):
         config_from_mapping(
             {"data": {"train": "a.csv", "id": "i", "steps": {"x": "number"}, "window": window}}
         )
+
+
+def test_predict_and_init_say_that_borders_of_labels_are_not_known(tmp_path, cli, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv")
+    given = ["--label", "activity", "--id", "subject", "--set", "data.window={label: constant}"]
+    said = cli("init", "a.csv", *given, "-o", "c.yaml").err
+    store = prepared(tmp_path, {"label": "constant"}).splits["train"]
+    assert f"{len(store)} windows" in Path("c.yaml").read_text()
+    assert "data.window={steps:" in said
+    cli("fit", "c.yaml", "--run-dir", "r", "--set", "training.max_epochs=1")
+    ended = cli("predict", "a.csv", "r")
+    assert len(ended.out.splitlines()) == 1 + 8
+    assert "data.window" in ended.err
