@@ -47,10 +47,12 @@ def test_a_file_named_like_a_split_is_train_where_it_is_alone(
     assert parse_config(Path("c.yaml").read_text()).data.train == file
 
 
+DAYS = ["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"]
 MOMENTS = {
     "seconds": lambda at: f"2024-04-{1 + at // 6:02d} {(4 * at) % 24:02d}:{at:02d}:00",
     "am and pm": lambda at: f"04/{13 + at // 6:02d}/2024 {1 + 2 * (at % 6):02d}:{at:02d}:33 AM",
     "weeks": lambda at: f"Week {at + 1}",
+    "weekdays": lambda at: f"{DAYS[at // 6]} {1 + at // 6:02d}.04.2024 {at % 6}:02",
     "quarters": lambda at: f"{2000 + at // 4}Q{1 + at % 4}",
     "Unix times": lambda at: str(1716069168000 + 7919000 * at**2),
 }
