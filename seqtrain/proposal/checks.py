@@ -104,18 +104,18 @@ def _command_for_limits(table: Table, columns: Columns) -> list[str]:
     return [f"{table.name}: to read a limit such as {min(marks)} as its number:", f"  {command}"]
 
 
-def check_bad_rows(table: Table, facts: Facts) -> None:
-    """Check that rows that can't be read may be left out, and count them.
+def check_bad_rows(table: Table, roles: Roles, facts: Facts) -> None:
+    """Check that rows that can't be read may be left out, and count them, or their sequences.
 
     Raises:
         DataError: If rows can't be read, and the user didn't ask to leave them out.
     """
     problems = table.problems
-    facts.unreadable += len(problems)
+    facts.unreadable += _num_unreadable(table, roles)
     if not problems or table.options.get("bad_rows") == "drop" or table.leaves_out:
         return
     lines = problems
-    if FILE in table.options.named("id"):  # all rows of a recording lack the same
+    if FILE in table.options.named("id") or _hold_no_data(problems):  # all rows lack the same
         firsts = {LINE_NUMBER.sub(": ", problem, count=1): problem for problem in problems[::-1]}
         lines = list(firsts.values())[::-1]
     lines = lines[:10]
@@ -130,6 +130,15 @@ def check_bad_rows(table: Table, facts: Facts) -> None:
     else:
         lines.append(f"{table.name}: {better_reading(table)}")
     raise DataError(*lines)
+
+
+def _num_unreadable(table: Table, roles: Roles) -> int:
+    """Return the number of rows that can't be read, or of the sequences that they are of."""
+    parts = () if roles.id is None else roles.id.parts
+    cells = [table.bad_cells.get(part.name, []) for part in parts]
+    if not cells or {*map(len, cells)} != {len(table.problems)}:  # rows of another file lack them
+        return len(table.problems)
+    return len({*zip(*cells, strict=True)})
 
 
 def _hold_no_data(problems: Sequence[str]) -> bool:

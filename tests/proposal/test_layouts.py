@@ -557,7 +557,7 @@ def test_files_of_labels_with_further_columns_and_faults(
     ended = cli("init", "my rec", "-o", "c.yaml", code=2 if gone else 0).err
     if gone:
         (command,) = re.findall(r"to leave such rows out: seqtrain (.*)", ended)
-        cli(*shlex.split(command))
+        assert f"\n{gone} sequence" in "\n" + cli(*shlex.split(command)).err
     counts = class_counts("c.yaml")
     assert (sum(counts.values()), len(counts)) == (24 - gone, 2)
 
