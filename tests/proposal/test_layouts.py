@@ -597,6 +597,16 @@ def test_labels_in_names_are_of_one_word_or_several(tmp_path, monkeypatch, draw,
     assert group == ("subject" if form.startswith("p") else None)
 
 
+def test_no_command_rewrites_cells_for_labels_in_names(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        name = ["Fall", "fall", "Walk"][i % 3]
+        write(Path(f"rec/{name}_{i:02d}.csv"), ["x", "y"], recording(draw, i % 3))
+    said = cli("init", "rec", "-o", "c.yaml").err
+    assert "'Fall'" in said
+    assert "< rec" not in said
+
+
 @pytest.mark.parametrize("count", [24, 200])
 def test_folders_of_recordings_are_no_features_but_may_be_the_group(
     tmp_path, monkeypatch, draw, cli, count
