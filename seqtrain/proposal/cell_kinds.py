@@ -53,8 +53,9 @@ WRITTEN = (
     rf"|[0-9]{{1,2}}(?:er|º|st|nd|rd|th|\.)?[ /-]?(?:de )?{MONTH}\.?[ /-]?(?:del? )?[0-9]{{2}}.*"
     rf"|[0-9]{{4}}[ /-]{MONTH}(?:[ /-][0-9]{{1,2}})?)"
 )
-DAY_START = "|".join(sorted({name[:2] for names in WEEKDAYS for name in names.split()}))
-DAY_OF_WEEK = rf"(?i:{DAY_START})[^\W\d_]*(?:-feira)?\.?,? +[0-9]{{1,2}}:[0-9]{{2}}(?:[:.\s].*)?"
+DAY_START = "|".join(sorted({"sá", *(name[:2] for names in WEEKDAYS for name in names.split())}))
+DAY_NAME = rf"(?i:{DAY_START})[^\W\d_]*(?:-feira)?\.?,? +"
+DAY_OF_WEEK = rf"{DAY_NAME}(?:[0-9]{{1,2}}:[0-9]{{2}}(?:[:.\s].*)?|{CALENDAR_DAY})"
 PERIOD_PATTERNS = [re.sub(r"\(\?P<\w+>", "(?:", form) for form in PERIOD_FORMS]
 OTHER_TIMES = "|".join([*PERIOD_PATTERNS, DAY_OF_WEEK, TIME_WITH_UNITS, CLOCK_OF_EAST_ASIA])
 CURRENCY_SIGNS = "€$£¥₹₩₽"

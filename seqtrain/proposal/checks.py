@@ -34,7 +34,9 @@ LINE_NUMBER = re.compile(":[0-9]+: ")
 """Line of a file in a message."""
 MOST_ODD_COLUMNS = 8
 """Largest number of columns whose odd cells a command names."""
-NO_DATA = (NO_ROW, DIFFERENT_ROWS, REPEATED_HEADER)
+FAULTS_OF_KEYS = (NO_ROW, DIFFERENT_ROWS)
+"""Parts of the reasons of rows whose key isn't in a joined file, or has several rows there."""
+NO_DATA = (*FAULTS_OF_KEYS, REPEATED_HEADER)
 """Parts of the reasons of rows of which any number may be left out."""
 LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
 """Cell for a value below or above the range of an instrument, such as <0.5."""
@@ -97,25 +99,28 @@ def setting_for_missing(columns: Columns, table: Table) -> str:
 def _command_for_limits(table: Table, columns: Columns) -> list[str]:
     """Return a command that replaces limits such as <0.5 by their number, or [] for other cells."""
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
-    if not all(map(LIMIT.fullmatch, marks)) or not table.is_delimited:
+    file = table.only_file
+    if file is None or not all(map(LIMIT.fullmatch, marks)) or not table.is_delimited:
         return []
     code = f"{replacing_cells(sorted(marks))}/$2 =~ tr{{<>= }}{{}}dr/ge"
-    command, _ = rewriting(["perl", "-pe", code], table.file, "limits")
+    command, _ = rewriting(["perl", "-pe", code], file, "limits")
     return [f"{table.name}: to read a limit such as {min(marks)} as its number:", f"  {command}"]
 
 
-def check_bad_rows(table: Table, facts: Facts) -> None:
-    """Check that rows that can't be read may be left out, and count them.
+def check_bad_rows(table: Table, roles: Roles, facts: Facts) -> None:
+    """Check that rows that can't be read may be left out, and count them, or their sequences.
 
     Raises:
         DataError: If rows can't be read, and the user didn't ask to leave them out.
     """
     problems = table.problems
-    facts.unreadable += len(problems)
+    facts.unreadable += _num_unreadable(table, roles)
     if not problems or table.options.get("bad_rows") == "drop" or table.leaves_out:
         return
     lines = problems
-    if FILE in table.options.named("id"):  # all rows of a recording lack the same
+    hold_no_data = _are_all(NO_DATA, problems)
+    lack_a_key = _are_all(FAULTS_OF_KEYS, problems)
+    if lack_a_key or FILE in table.options.named("id"):  # all rows of an id lack the same
         firsts = {LINE_NUMBER.sub(": ", problem, count=1): problem for problem in problems[::-1]}
         lines = list(firsts.values())[::-1]
     lines = lines[:10]
@@ -125,16 +130,25 @@ def check_bad_rows(table: Table, facts: Facts) -> None:
     if facts.lost_classes:
         lost = listed([quote(name, 30) for name in sorted(facts.lost_classes)], 3)
         lines.append(f"{table.name}: these are all rows of the class {lost}; correct them")
-    elif len(problems) <= MOST_DROPPED * (table.rows + len(problems)) or _hold_no_data(problems):
+    elif hold_no_data or len(problems) <= MOST_DROPPED * (table.rows + len(problems)):
         lines.append(f"{table.name}: to leave such rows out: {set_command('data.bad_rows=drop')}")
     else:
         lines.append(f"{table.name}: {better_reading(table)}")
     raise DataError(*lines)
 
 
-def _hold_no_data(problems: Sequence[str]) -> bool:
-    """Return True if all rows are headers, or a further file has no row for them, or several."""
-    return all(any(reason in problem for reason in NO_DATA) for problem in problems)
+def _num_unreadable(table: Table, roles: Roles) -> int:
+    """Return the number of rows that can't be read, or of the sequences that they are of."""
+    parts = () if roles.id is None else roles.id.parts
+    cells = [table.bad_cells.get(part.name, []) for part in parts]
+    if not cells or {*map(len, cells)} != {len(table.problems)}:  # rows of another file lack them
+        return len(table.problems)
+    return len({*zip(*cells, strict=True)})
+
+
+def _are_all(reasons: Sequence[str], problems: Sequence[str]) -> bool:
+    """Return True if each problem has one of some parts of reasons, such as `NO_DATA`."""
+    return all(any(reason in problem for reason in reasons) for problem in problems)
 
 
 def classes_of_bad_rows(table: Table, roles: Roles, facts: Facts) -> set[str]:

@@ -151,11 +151,13 @@ def command_without_row(columns: Columns, table: Table) -> str:
         columns: Columns with odd cells in the same rows.
         table: The table.
     """
-    rows, files = np.flatnonzero(columns[0].is_odd), table.files
-    is_one = len(rows) == 1 and columns[0].owners is None and len(files) == 1
-    if not is_one or table.format not in LINE_FORMATS or (rows[0] and len(columns) == 1):
+    rows, file = np.flatnonzero(columns[0].is_odd), table.only_file
+    is_one = len(rows) == 1 and columns[0].owners is None
+    if file is None or table.format not in LINE_FORMATS:
         return ""
-    return rewriting(["sed", f"{table.lines[rows[0]]}d"], files[0], "rows")[0]
+    if not is_one or (rows[0] and len(columns) == 1):
+        return ""
+    return rewriting(["sed", f"{table.lines[rows[0]]}d"], file, "rows")[0]
 
 
 def odd_cells(column: ColumnProfile, table: Table) -> str:
@@ -255,13 +257,16 @@ def _quoted_fully(label: str) -> str:
 def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Table) -> str | None:
     """Return a command that writes the first label of each group in place of the others, or None.
 
-    There is none for several files, binary ones, and labels with marks that a format escapes.
+    There is none for several files, binary ones, and labels with marks that a format escapes, or
+    that aren't cells of the file, but of a joined one or parts of its name.
     """
-    format, files = table.format, table.files
+    format, file = table.format, table.only_file
     marks = JSON_MARKS if format == "jsonl" else CELL_MARKS
     labels = [name for own in groups for name in own]
     is_plain = all(name.isprintable() and marks.isdisjoint(name) for name in labels)
-    if format not in (*LINE_FORMATS, "jsonl") or len(files) > 1 or not is_plain:
+    if table.layout.joins or table.layout.pattern:
+        return None
+    if file is None or format not in (*LINE_FORMATS, "jsonl") or not is_plain:
         return None
     if format == "jsonl" and not all(map(str.isascii, labels)):  # they may be written as \u00e9
         return None
@@ -274,7 +279,7 @@ def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Ta
             else:
                 found = f"{replacing_cells([other])}/"
             edits.append(f"{found}{perl_literal(first)}/g")
-    return rewriting(["perl", "-pe", "; ".join(edits)], files[0], "labels")[0]
+    return rewriting(["perl", "-pe", "; ".join(edits)], file, "labels")[0]
 
 
 def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
@@ -322,7 +327,7 @@ def scattered_rows(id: ColumnProfile | None, config: Config) -> Iterator[str]:
 
 def rows_of_totals(table: Table) -> Iterator[str]:
     """Yield a warning for each cell of the last rows of a table that says that they hold totals."""
-    path, format = table.file, table.format
+    path, format = table.only_file, table.format
     for column in table.columns:
         for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
             code = column.codes[row]
@@ -330,7 +335,7 @@ def rows_of_totals(table: Table) -> Iterator[str]:
             if not isinstance(cell, str) or not TOTAL.fullmatch(cell) or column.counts[code] > 1:
                 continue
             advice = "if so, remove it"
-            if row == table.rows - 1 and format in ("csv", "tsv"):
+            if path is not None and row == table.rows - 1 and format in ("csv", "tsv"):
                 advice += f" by {rewriting(['sed', '$d'], path, 'rows')[0]}"
             yield (
                 f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
@@ -402,14 +407,14 @@ def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:
 
 def symbols_in_brackets(roles: Roles, table: Table) -> Iterator[str]:
     """Yield a warning with a command if symbols in brackets would be read by characters."""
-    files = table.files
-    is_text = table.format in (*LINE_FORMATS, "jsonl") and len(files) == 1
-    if roles.kind != "text" or not is_text:
+    file = table.only_file
+    is_text = table.format in (*LINE_FORMATS, "jsonl")
+    if file is None or roles.kind != "text" or not is_text:
         return
     for column in roles.sequence:
         texts = [x for x in column.sampled_values if isinstance(x, str) and x]
         if texts and all(map(IN_BRACKETS.fullmatch, texts)):
-            command, target = rewriting(["sed", r"s/\]\[/] [/g"], files[0], "symbols")
+            command, target = rewriting(["sed", r"s/\]\[/] [/g"], file, "symbols")
             yield (
                 f"{column.shown} holds symbols in brackets, such as {quote(texts[0], 30)}, which "
                 f"are read by characters; to read each as one: {command}; seqtrain init {target}"
@@ -424,10 +429,10 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
         if not found:
             continue
         rows = sum(int(column.counts[column.values.index(x)]) for x in found)
-        advice, files = "leave them out", table.files
-        if table.format == "jsonl" and len(files) == 1:
+        advice, file = "leave them out", table.only_file
+        if table.format == "jsonl" and file is not None:
             pattern = rf'"{column.name}"\s*:\s*"({"|".join(found)})"'
-            command, target = rewriting(["grep", "-vE", pattern], files[0], "answered")
+            command, target = rewriting(["grep", "-vE", pattern], file, "answered")
             advice = f"to leave them out: {command}; seqtrain init {target}"
         yield (
             f"{column.shown} of {counted(rows, 'row')} in {column.rows:,} is {' or '.join(found)}, "

@@ -54,6 +54,7 @@ class Facts:
         empty_classes: Maps each label to its number of sequences without time steps.
         multi_label: True if a sequence can have several labels, or none.
         separator: Separator of several labels in a cell, or None.
+        positions: Number of classes if each label cell marks them by 0 and 1, else None.
         label_problem: Reason why the first label that can't be read can't, or None.
         variants: Lines about labels that are spelled in several ways.
         lengths: Median, 95 % quantile and maximum of the lengths in time steps, of a sample.
@@ -74,6 +75,7 @@ class Facts:
     empty_classes: Counter[str] = field(default_factory=Counter)
     multi_label: bool = False
     separator: str | None = None
+    positions: int | None = None
     label_problem: str | None = None
     variants: list[str] = field(default_factory=list)
     lengths: tuple[int, ...] = (0, 0, 0)
@@ -100,6 +102,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
         return facts
     labels, id = _Labels(roles, options.get("label_separator")), roles.id
     facts = Facts(multi_label=labels.multi_label, separator=labels.separator)
+    facts.positions = labels.positions
     facts.variants, facts.label_problem = labels.reader.notices(), labels.problem
     label_of = labels.codes if id is None else labels.of_ids(id)
     sizes = np.ones(len(label_of), np.intp)
@@ -174,6 +177,7 @@ class _Labels:
         problem: Reason why the first label that can't be read can't, or None.
         multi_label: True if a row can have several labels.
         separator: Separator of several labels in a cell, or None.
+        positions: Number of positions if a cell is a list of 0s and 1s, else None.
     """
 
     def __init__(self, roles: Roles, separator: str | None) -> None:
@@ -191,7 +195,7 @@ class _Labels:
         written = column.written
         self.codes, problems = self.reader.read(Coded(written.codes, written.values))
         self.problem = next(iter(problems.values()), None)
-        self.reader.finalize()
+        self.positions = self.reader.finalize()
 
     def _used(self, codes: Codes) -> dict[int, int]:
         """Return the number of rows of each code, among rows with some codes."""

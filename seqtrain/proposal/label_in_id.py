@@ -63,12 +63,13 @@ def _lines(table: Table, parts: Columns, label: ColumnProfile) -> list[str]:
         f"--id: the rows of one {shown} stand together, and {label.shown} is the label, which an "
         "input to predict lacks; "
     ]
-    if table.format in ("csv", "tsv") and table.header and not table.layout.joins:
+    file = table.only_file
+    if file is not None and table.is_delimited and table.header and not table.layout.joins:
         code = JOINED_KEYS % json.dumps(delimiter_of(table))
         command = ["python3", "-c", code, *(part.name_text for part in parts)]
         options = shlex.join(["--id", SEQUENCE_ID, "--label", label.name_text])
         lines[0] += "if they are a sequence, write a column that names it:"
-        lines += rewritten(command, table.file, "sequences", options)
+        lines += rewritten(command, file, "sequences", options)
     else:
         advice = either(f"{INIT_COMMAND} --id {SEQUENCE_ID}", f"id={SEQUENCE_ID!r}")
         lines[0] += f"if they are a sequence, add a column that names it, and give {advice}"

@@ -1,7 +1,5 @@
 """Ids that are written in the first of their rows only, as in sheets with merged cells."""
 
-import os
-
 import numpy as np
 
 from seqtrain.errors import DataError
@@ -68,8 +66,8 @@ def _is_written_once(column: ColumnProfile) -> bool:
 
 def _commands(table: Table, column: ColumnProfile) -> list[str]:
     """Return lines with the command that fills the blank cells of a column, or none."""
-    files, format = table.files, table.format
-    if not os.path.isfile(table.path) or len(files) > 1 or table.layout.joins:
+    file, format = table.only_file, table.format
+    if file is None or table.layout.joins:
         return []
     place = str(table.columns.index(column))
     if format in ("csv", "tsv"):
@@ -80,4 +78,4 @@ def _commands(table: Table, column: ColumnProfile) -> list[str]:
     else:
         return []
     ending = ".csv" if format == "xlsx" else None
-    return rewritten(command, files[0], "filled", ending=ending)
+    return rewritten(command, file, "filled", ending=ending)

@@ -153,6 +153,11 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
     elif found.table.format == "fasta":
         kind += " in the lines that begin with >"
     yield f"{used}, {kind} ({len(facts.classes)} classes: {shown_labels(facts)})"
+    if facts.positions is not None:
+        yield (
+            f"labels are lists of {facts.positions} marks, read as multi-hot: "
+            "a row has the class 0 if its first mark is 1, the class 1 if its second is, and so on"
+        )
     for key in ("join", "sequence", "id", "order", "window", "group", "static"):
         if f"data.{key}" in settings and (key != "sequence" or roles.steps):
             value, reason = settings[f"data.{key}"]

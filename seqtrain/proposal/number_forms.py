@@ -182,9 +182,10 @@ def _has_other_digits(column: ColumnProfile) -> bool:
 def _with_plain_digits(column: ColumnProfile, table: Table) -> str:
     """Return the doubt about numbers in other digits, with a command that writes plain ones."""
     found = f"{column.shown}: cells such as {column.values[0]} are tokens; if they are numbers"
-    if not table.is_delimited or len(table.files) > 1:
+    file = table.only_file
+    if file is None or not table.is_delimited:
         return f"{found}: write them with the digits 0 to 9"
-    line, target = rewriting(["python3", "-c", PLAIN_DIGITS], table.file, "digits")
+    line, target = rewriting(["python3", "-c", PLAIN_DIGITS], file, "digits")
     return f"{found}: {line} && seqtrain init {target}"
 
 
@@ -217,11 +218,12 @@ def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str,
             f"write numbers in one unit where {listed(sorted(units), MOST_NAMED)} are units, and "
         )
         hint += "each number in a column of its own"
-    if not _has_named_columns(table) or len(table.files) > 1:
+    file = table.only_file
+    if file is None or not _has_named_columns(table):
         return found, hint
     places = " ".join(str(table.columns.index(column)) for column in columns)
     command = ["python3", "-c", SPLITTING.format(mark=delimiter_of(table)), places]
-    line, target = rewriting([*command, *(["marks"] if marks else [])], table.file, "numbers")
+    line, target = rewriting([*command, *(["marks"] if marks else [])], file, "numbers")
     return found, f"{hint}: {line} && seqtrain init {target}"
 
 

@@ -87,10 +87,11 @@ def is_plain_table(table: Table, columns: Columns) -> bool:
         return False
     if layout.pattern or not os.path.isfile(table.path):  # several files
         return False
-    files = table.files
     texts = [x.values for x in columns if x.kind not in ("number", "blank")]
     marks = set(',;|\t"\n')
-    return len(files) == 1 and not any(marks & set(str(x)) for own in texts for x in own)
+    if table.only_file is None:
+        return False
+    return not any(marks & set(str(x)) for own in texts for x in own)
 
 
 def _parts(column: ColumnProfile) -> int:

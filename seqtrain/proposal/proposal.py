@@ -127,7 +127,7 @@ def propose(
         found = Findings(table, roles, facts, dict(layout.splits), command=command)
         check_dropped(found)
         facts.lost_classes |= classes_of_bad_rows(table, roles, facts)
-        check_bad_rows(table, facts)
+        check_bad_rows(table, roles, facts)
         check_classes(found)
     except DataError as error:
         pieces = commands_for_pieces(table) or commands_for_files(table)
@@ -289,7 +289,7 @@ def _facts_of_split(
     if roles.steps and roles.id is None:
         same.columns = fields_of(same.sequence[0])[0]
     facts = facts_of(same, options, table.unread)
-    check_bad_rows(table, facts)
+    check_bad_rows(table, same, facts)
     return facts
 
 

@@ -46,7 +46,7 @@ from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import EVERY
 from seqtrain.tables.blocks import FILE, FOLDER, Coded
 from seqtrain.tables.cells import TRUTH_VALUES, name_of
-from seqtrain.text import LISTED, counted, listed
+from seqtrain.text import LISTED, counted, listed, quote
 
 FEWEST_WIDE = 8
 """Fewest columns of numbers that can be the time steps of a series."""
@@ -243,6 +243,10 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     advice = marked("give --label COLUMN")
     if any(column.kind in ("number", "amount") for column in columns):
         advice = f"group numbers into classes, or {advice}"
+    for column in columns:
+        if names_outcome(column) and column.distinct == 1 and column.rows > 1:
+            one = quote(str(column.values[0]), 40)
+            raise DataError(f"{column.shown}: one label, {one}; expected two or more")
     raise DataError(
         marked("--label: no column has values that repeat as labels do; ") + f"{advice}; found:",
         *described_columns(columns),

@@ -1,5 +1,6 @@
 """Tables of `seqtrain init`: all columns of data files, and how these are written."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -98,6 +99,12 @@ class Table:
     def file(self) -> str:
         """The first file, or the folder."""
         return self.files[0]
+
+    @property
+    def only_file(self) -> str | None:
+        """The file that a command can rewrite: None for several files, a folder, and memory."""
+        files = self.files
+        return files[0] if len(files) == 1 and os.path.isfile(files[0]) else None
 
     @property
     def rows(self) -> int:

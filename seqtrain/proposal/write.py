@@ -77,8 +77,13 @@ def comments_of(command: str, facts: Facts) -> list[str]:
 
 
 def shown_labels(facts: Facts) -> str:
-    """Return the most frequent labels as text, such as "a, b and 3 more", each cut to 30."""
+    """Return labels as text, such as "a, b and 3 more", each cut to 30.
+
+    The most frequent ones come first, but classes that are positions are in their order.
+    """
     names = [name for name, _ in facts.classes.most_common()]
+    if facts.positions is not None:
+        names.sort(key=int)
     shown = [quote(x, 30) if x != x.strip() else shorten(x, 30) for x in names[:SHOWN_LABELS]]
     return listed([*shown, *names[SHOWN_LABELS:]], SHOWN_LABELS)
 

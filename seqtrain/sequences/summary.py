@@ -409,7 +409,7 @@ def label_doubts(
             f"has several labels, set data.label_separator: {quote(mark)}; now each list is a class"
         )
     numbers = [label.replace(",", ".") for label in counts]
-    if len(counts) > MANY_NUMBERS and all(map(is_number, numbers)):
+    if len(counts) > MANY_NUMBERS and not multi_label and all(map(is_number, numbers)):
         low = min(map(float, numbers))
         high = max(map(float, numbers))
         yield (
@@ -422,5 +422,5 @@ def label_doubts(
         if counts[least] >= FEWEST_OF_A_CLASS:
             advice += "; training.thresholds says when it is predicted, if validation holds "
             advice += f"{FEWEST_OF_A_CLASS} of them"
-        share = counts[least] / sum(counts.values())
-        yield f"{share:.1%} of the {unit} are {quote(least)}: {advice}"
+        found = f"{counts[least]:,} of {sum(counts.values()):,} {unit}"
+        yield f"{quote(least)} is the label of {found}: {advice}"

@@ -28,10 +28,9 @@ from seqtrain.tables.times import SECOND, has_one_unit, read_duration
 from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-MISSING_NUMBERS = frozenset({"", "?", "-", "na", "n/a", "nan", "null", "none"})
+MISSING_NUMBERS = frozenset({"", "?", "-", "na", "n/a", "#n/a", "nan", "null", "none"})
 """Cells of a missing number, in lower case."""
 MISSING_LABELS = (MISSING_NUMBERS - {""}) | {
-    "#n/a",
     "<na>",
     "n.a.",
     "k.a.",

@@ -151,6 +151,7 @@ ADVICE = {
     ".bz2": "decompress it first: bunzip2 -k {path}",
     ".xz": "decompress it first: unxz -k {path}",
     ".zip": "unpack it first: unzip {path}",
+    **dict.fromkeys((".tar", ".tgz"), "unpack it first: tar -xf {path}"),  # also of .tar.gz
     **dict.fromkeys(
         (".conll", ".conllu", ".iob"), "a tag per token, by its name; give --format tsv"
     ),

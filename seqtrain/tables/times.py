@@ -71,12 +71,13 @@ CLOCK = (
 )
 ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?"
 YEAR, DAY_NAME = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z-]{2,14}[.,]{0,2} )?"
+KNOWN_DAY = r"(?:(?P<day_name>[A-Za-z]{2,})(?:-feira)?[.,]{0,2} +)?"
 DAY_OF_MONTH, OF = r"(?P<day>\d\d?)(?:er|o|st|nd|rd|th|\.)?", r"(?:del? )?"
 MONTH_NAME = r"(?P<name>[A-Za-z]{3,})\.?"
 DATE_FORMS = (
     # 2024-12-31, 2024-12-31 23:59:59.5+01:00, 2015-10-18-18.01.52.789000, 2024/12/31, 2024.12.31,
-    # 2024:12:31 23:59:59 as in photographs
-    r"(?P<year>\d{4})(?P<mark>[-/.:_])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
+    # 2024:12:31 23:59:59 as in photographs, Mo 2024-12-30 23:59
+    rf"{KNOWN_DAY}(?P<year>\d{{4}})(?P<mark>[-/.:_])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)"
     rf"(?:[T _-]+{CLOCK})?{ZONE}",
     r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)",
     # 24/12/31 23:59, although the last number may be the year, too
@@ -137,10 +138,13 @@ PERIOD_FORMS = (
 
 
 def _local_dates(first: str, other: str, marks: str) -> list[re.Pattern[str]]:
-    """Return the forms of dates whose year comes last, or is missing before a time of day."""
+    """Return the forms of dates whose year comes last, or is missing before a time of day.
+
+    A weekday may stand before them, such as Sa 03.02.2024.
+    """
     day = rf"(?P<{first}>\d{{1,2}})(?P<mark>[%s])(?P<{other}>\d{{1,2}})"
     forms = (rf"{day % marks}(?P=mark){YEAR}(?:[ T,]+{CLOCK})?", rf"{day % './-'} {CLOCK}")
-    return [re.compile(form, re.ASCII) for form in forms]
+    return [re.compile(KNOWN_DAY + form, re.ASCII) for form in forms]
 
 
 FORMS = {
@@ -292,6 +296,8 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
         month = 3 * found["quarter"] - 2
     if "half_year" in found:
         month = 6 * found["half_year"] - 5
+    if parts.get("day_name") and not _place_of(parts["day_name"].lower(), WEEKDAYS):
+        raise _unlike(text, type)
     if len(parts.get("year", "")) == 2:
         year += 1900 if year >= 70 else 2000
     if parts.get("name"):

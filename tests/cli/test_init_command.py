@@ -468,7 +468,7 @@ def test_train_and_test_folders_of_a_folder_per_class_with_a_file_per_sequence(
     [
         (["a|b", "a", "b"], "several labels per row = label (2 classes: a, b)"),
         ([str(age) for age in range(1, 31)], "labels are 30 numbers from 1 to 30"),
-        ([*["rare"], *["usual"] * 59], "1.7% of the rows are 'rare'"),
+        ([*["rare"], *["usual"] * 59], "'rare' is the label of 2 of 120 rows"),
     ],
 )
 def test_labels_that_are_no_classes(init, labels, said):

@@ -12,6 +12,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.proposal import InitOptions, propose
+from seqtrain.sequences.dataset import prepare
 from tests.proposal.test_forms import draw, name, sentence, write
 
 __all__ = ["draw"]
@@ -46,10 +47,12 @@ def test_a_file_named_like_a_split_is_train_where_it_is_alone(
     assert parse_config(Path("c.yaml").read_text()).data.train == file
 
 
+DAYS = ["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"]
 MOMENTS = {
     "seconds": lambda at: f"2024-04-{1 + at // 6:02d} {(4 * at) % 24:02d}:{at:02d}:00",
     "am and pm": lambda at: f"04/{13 + at // 6:02d}/2024 {1 + 2 * (at % 6):02d}:{at:02d}:33 AM",
     "weeks": lambda at: f"Week {at + 1}",
+    "weekdays": lambda at: f"{DAYS[at // 6]} {1 + at // 6:02d}.04.2024 {at % 6}:02",
     "quarters": lambda at: f"{2000 + at // 4}Q{1 + at % 4}",
     "Unix times": lambda at: str(1716069168000 + 7919000 * at**2),
 }
@@ -210,3 +213,38 @@ def test_data_says_that_objects_are_not_sorted_by_their_times(tmp_path, monkeypa
     Path("a.jsonl").write_text("\n".join(rows))
     cli("init", "a.jsonl", "-o", "c.yaml")
     assert "sorted by 'ts'" in cli("data", "c.yaml").out
+
+
+def test_the_only_label_of_a_column_is_said(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    write(Path("a.csv"), ["text", "label"], [[sentence(draw), "ok"] for _ in range(60)])
+    refused = cli("init", "a.csv", code=2).err
+    assert "'ok'" in refused
+    assert "'label'" in refused
+
+
+def test_cells_of_spreadsheets_for_missing_numbers_are_missing(tmp_path, draw):
+    rows = []
+    for row in range(90):
+        series = [f"{draw.gauss(row % 2, 1):.3f}" for _ in range(12)]
+        series[row % 12] = "#N/A"
+        rows.append([*series, "uv"[row % 2]])
+    path = write(tmp_path / "a.csv", [*(f"t{at}" for at in range(12)), "label"], rows)
+    config = parse_config(propose([path], InitOptions()).text)
+    assert (config.data.missing, config.data.bad_rows) == ("mask", "error")
+    assert sum(map(len, prepare(config).splits.values())) == 90
+
+
+def test_lists_of_marks_are_said_to_be_classes_by_position(tmp_path, draw):
+    rows = []
+    for _ in range(120):
+        marks = [0] * 28
+        for at in draw.sample(range(28), 3):
+            marks[at] = 1
+        rows.append([sentence(draw), str(marks)])
+    rows += [[sentence(draw), row[1]] for row in rows]
+    proposal = propose([write(tmp_path / "a.csv", ["text", "label"], rows)], InitOptions())
+    said = "\n".join(proposal.uses)
+    assert "multi-hot" in said
+    assert "0, 1, 2, 3" in said
+    assert "quantity" not in "\n".join(proposal.warnings)

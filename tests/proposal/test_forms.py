@@ -263,7 +263,7 @@ def test_marks_among_numbers_are_named_with_a_command_that_reads_them_as_missing
     tmp_path, monkeypatch, draw, cli
 ):
     monkeypatch.chdir(tmp_path)
-    rows, odd = log(draw, 60, steps=20), draw.choice(["ERR", "n.d.", "--", "<LOD", "#N/A"])
+    rows, odd = log(draw, 60, steps=20), draw.choice(["ERR", "n.d.", "--", "<LOD", "#REF!"])
     for row in draw.sample(rows, draw.randint(30, 200)):
         row[2] = odd
     write(Path("a.csv"), LOG, rows)

@@ -150,7 +150,7 @@ TWO_LABELS = [f"{label}\t{label}:{n % 5}\t{t}" for n, (label, t) in enumerate(la
     [
         ("a.csv", [], "no rows"),
         ("a.csv", ["only one column", "a", "b"], "one column"),
-        ("a.csv", ["label,text", *[f"same,{text}" for _, text in labelled()]], "label="),
+        ("a.csv", ["label,text", *[f"same,{text}" for _, text in labelled()]], "one label"),
         ("a.csv", ["1.5,2.5,3.5,4.5", *["0.5,1.5,2.5,3.5"] * 9], "label="),
         ("a.tsv", ["coarse\tfine\ttext", *TWO_LABELS], r"(?s)label=.*coarse.*label=.*fine"),
         ("a.txt", ["some words", "", "more words"], "no labels: no line has a tab"),

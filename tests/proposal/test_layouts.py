@@ -557,7 +557,7 @@ def test_files_of_labels_with_further_columns_and_faults(
     ended = cli("init", "my rec", "-o", "c.yaml", code=2 if gone else 0).err
     if gone:
         (command,) = re.findall(r"to leave such rows out: seqtrain (.*)", ended)
-        cli(*shlex.split(command))
+        assert f"\n{gone} sequence" in "\n" + cli(*shlex.split(command)).err
     counts = class_counts("c.yaml")
     assert (sum(counts.values()), len(counts)) == (24 - gone, 2)
 
@@ -595,6 +595,16 @@ def test_labels_in_names_are_of_one_word_or_several(tmp_path, monkeypatch, draw,
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
     group = parse_config(Path("c.yaml").read_text()).data.group
     assert group == ("subject" if form.startswith("p") else None)
+
+
+def test_no_command_rewrites_cells_for_labels_in_names(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        name = ["Fall", "fall", "Walk"][i % 3]
+        write(Path(f"rec/{name}_{i:02d}.csv"), ["x", "y"], recording(draw, i % 3))
+    said = cli("init", "rec", "-o", "c.yaml").err
+    assert "'Fall'" in said
+    assert "< rec" not in said
 
 
 @pytest.mark.parametrize("count", [24, 200])

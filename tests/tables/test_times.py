@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seqtrain.tables.blocks import BadCellError, UnreadableError
 from seqtrain.tables.python_values import cells_of_values
 from seqtrain.tables.time_column import TimeColumn, common_type, possible_types, read_time
-from seqtrain.tables.times import DATE, MONTH_FIRST, read_duration, read_moment
+from seqtrain.tables.times import DATE, DAY_FIRST, MONTH_FIRST, read_duration, read_moment
 
 SECOND = 10**9
 MOMENTS = st.datetimes(min_value=datetime(1678, 1, 1), max_value=datetime(2261, 1, 1))
@@ -187,3 +187,22 @@ def test_blocks_of_equal_dates_are_read_as_single_ones(moments, separator):
     if separator:
         texts = [moment.strftime(f"%Y-%m-%d{separator}%H:%M:%S") for moment in moments]
     assert times_of(texts, "date") == ([read_moment(text, DATE)[0] for text in texts], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "type", "moment"),
+    [
+        ("Sa 03.02.2024 00:41:18", DAY_FIRST, datetime(2024, 2, 3, 0, 41, 18)),
+        ("mié., 7/2/2024", DAY_FIRST, datetime(2024, 2, 7)),
+        ("segunda-feira, 05/02/2024", DAY_FIRST, datetime(2024, 2, 5)),
+        ("Sat 02/03/2024 1:05 PM", MONTH_FIRST, datetime(2024, 2, 3, 13, 5)),
+        ("Samstag 2024-02-03", DATE, datetime(2024, 2, 3)),
+        ("Tisch 03.02.2024", DAY_FIRST, None),
+        ("Rev 2024-02-03", DATE, None),
+    ],
+)
+def test_a_weekday_may_stand_before_a_date(text, type, moment):
+    if moment is None:
+        assert type not in possible_types(text)
+    else:
+        assert read_moment(text, type) == (nanoseconds(moment), False)
