@@ -4,15 +4,18 @@ import json
 import os
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
-from seqtrain.proposal.file_names import inside
+from seqtrain.proposal.file_names import OWNER_FILE_WORDS, inside, words_of
 from seqtrain.proposal.nested import rewritten_objects
+from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.profile import (
     ColumnProfile,
     Columns,
@@ -23,9 +26,9 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of, first_lines
 from seqtrain.proposal.wide import places_in_time, wide_columns
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
-from seqtrain.tables.blocks import Dialect
+from seqtrain.tables.blocks import TARGET_WORDS, Dialect
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.join import ROW
+from seqtrain.tables.join import ROW, column_of
 from seqtrain.text import counted, listed
 
 CLOCK_NAME = re.compile("[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
@@ -201,25 +204,79 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
         if form is None:
             continue
         channels = inside(folder)[0]
-        name = os.path.basename(folder)
-        lines, given = list[str](), list[str]()
-        for split, path in layout.splits.items():
-            place = os.path.join(os.path.dirname(str(path)), name)
-            if isinstance(path, str) and os.path.isdir(place):
-                given.append(f"{re.sub(r'[^a-zA-Z0-9]+', '_', name)}-{split}.npz")
-                code = STACKING.format(form=form)
-                lines.append(f"  {shlex.join(['python3', '-c', code, given[-1], place])}")
-        words = [*given, "--label", str(roles.label.name), "--set", f"data.join={flow(joins)}"]
-        if roles.group is not None:
-            words += ["--set", f"data.group={roles.group.name}"]
+        paths = {split: os.path.dirname(str(path)) for split, path in layout.splits.items()}
+        group = None if roles.group is None else str(roles.group.name)
         return [
             f"{folder} has {counted(len(channels), 'file')} of {counted(table.rows, 'row')} each, "
             f"such as {os.path.basename(channels[0])}: they may be the channels of the series, and "
             f"the numbers of {table.name} features of these; to read the channels:",
-            *lines,
-            init_line(*words),
+            *_stacking(folder, form, paths, joins, str(roles.label.name), group),
         ]
     return []
+
+
+def refuse_channels_alone(layout: FileLayout) -> None:
+    """Raise a DataError if train is a folder with a folder of channels, and a file of labels.
+
+    Raises:
+        DataError: The error has the commands that read the channels.
+    """
+    train = layout.splits["train"]
+    if not isinstance(train, str) or not os.path.isdir(train):
+        return
+    files, folders = inside(train)
+    targets = [path for path in files if words_of(path) & TARGET_WORDS]
+    owners = [path for path in files if words_of(path) & OWNER_FILE_WORDS][:1]
+    for folder in folders if len(targets) == 1 else ():
+        form = _form_of_channels(folder, _num_lines(targets[0]))
+        if form is not None:
+            joins = [{"file": path, "on": ROW} for path in (*targets, *owners)]
+            paths = {"train": train}  # the first file names the config
+            paths |= {split: str(path) for split, path in layout.splits.items()}
+            group = column_of(owners[0]) if owners else None
+            raise DataError(
+                f"{folder} seems to have a file for each channel of a series, and {targets[0]} a "
+                "label for each row of them; to read the channels:",
+                *_stacking(folder, form, paths, joins, column_of(targets[0]), group),
+            )
+
+
+def _stacking(
+    folder: str,
+    form: str,
+    paths: Mapping[str, str],
+    joins: Sequence[Mapping[str, Any]],
+    label: str,
+    group: str | None,
+) -> list[str]:
+    """Return lines with commands that write the channels of each split as one array, and read it.
+
+    Args:
+        folder: The folder of channels of train.
+        form: How numpy reads its files, see `_form_of_channels`.
+        paths: The folder of each split, in which its folder of channels is.
+        joins: Value of data.join.
+        label: Column of the label.
+        group: Column of the group, or None.
+    """
+    name = os.path.basename(folder)
+    lines, given = list[str](), list[str]()
+    for split, path in paths.items():
+        place = os.path.join(path, name)
+        if os.path.isdir(place):
+            given.append(f"{re.sub(r'[^a-zA-Z0-9]+', '_', name)}-{split}.npz")
+            code = STACKING.format(form=form)
+            lines.append(f"  {shlex.join(['python3', '-c', code, given[-1], place])}")
+    words = [*given, "--label", label, "--set", f"data.join={flow(joins)}"]
+    if group is not None:
+        words += ["--set", f"data.group={group}"]
+    return [*lines, init_line(*words)]
+
+
+def _num_lines(path: str) -> int:
+    """Return the number of lines of a file that aren't blank."""
+    with open(path, "rb") as file:
+        return sum(bool(line.strip()) for line in file)
 
 
 def _form_of_channels(folder: str, rows: int) -> str | None:
@@ -238,7 +295,6 @@ def _form_of_channels(folder: str, rows: int) -> str | None:
         cells = lines[0].split(mark)
         if len(cells) < FEWEST_WIDE or not all(map(is_number, cells)):
             return None
-    with open(path, "rb") as file:
-        if sum(bool(line.strip()) for line in file) != rows:
-            return None
+    if _num_lines(files[-1]) != rows:
+        return None
     return "" if mark is None else ', delimiter=","'

@@ -4,6 +4,7 @@ import os
 import re
 from typing import NamedTuple
 
+from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import FileLayout
 from seqtrain.tables.arrays import WORD
 from seqtrain.tables.blocks import LABEL, SPLIT_NAMES
@@ -13,6 +14,8 @@ NUMBER_IN_NAME = re.compile("[0-9]+")
 NAME_PART = re.compile(f"{WORD.pattern}|[0-9]+")
 FEWEST_FILES = 4
 """Fewest files whose names are compared."""
+OWNER_FILE_WORDS = {*OWNER_NAMES, "group", "groups", "subjects", "patients", "users"}
+"""Words in the name of a file that may hold the owner of each row."""
 RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl", "xlsx")
 """Formats of files of which each can be one sequence."""
 

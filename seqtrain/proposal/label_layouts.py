@@ -14,6 +14,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.file_names import (
     FEWEST_FILES,
     NUMBER_IN_NAME,
+    OWNER_FILE_WORDS,
     RECORDINGS,
     Choice,
     inside,
@@ -27,7 +28,6 @@ from seqtrain.proposal.label_files import (
     refuse_labelled_texts,
     refuse_other_names,
 )
-from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import (
@@ -56,8 +56,6 @@ LABEL_FILE_WORDS = TARGET_WORDS | {
     "subjects",
 }
 """Words in the name of a file that may hold a row for each recording."""
-OWNER_FILE_WORDS = {*OWNER_NAMES, "group", "groups", "subjects", "patients", "users"}
-"""Words in the name of a file that may hold the owner of each row."""
 MOST_REPEATED_KEYS = 0.1
 """Largest share of rows of a table of labels whose keys may occur in another row by mistake."""
 PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")

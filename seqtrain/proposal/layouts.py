@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, either
+from seqtrain.proposal.channels import refuse_channels_alone
 from seqtrain.proposal.class_files import MOST_CLASSES
 from seqtrain.proposal.file_names import (
     FEWEST_FILES,
@@ -135,6 +136,7 @@ def find_layout(
         )
     if not choices and isinstance(layout.splits["train"], str):
         refuse_unread_label_file(layout, are_among=False)
+        refuse_channels_alone(layout)
         refuse_texts_and_labels(layout.splits["train"])
         _check_depth(layout.splits["train"])
         _refuse_text_recordings(layout.splits["train"])

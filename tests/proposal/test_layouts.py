@@ -774,6 +774,16 @@ def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
     assert {*data.splits["test"].lengths.tolist()} == {steps}
     assert data.splits["test"].values.shape[1] == channels
     assert class_counts("c.yaml") == {"c0": 30, "c1": 30, "c2": 30}
+    if ending == "csv":  # such files may be tables as well
+        return
+    for split in ("train", "test"):
+        Path(f"all/{split}/X_{split}.{ending}").unlink()
+    refused = cli("init", "all", code=2).err
+    found = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
+    assert {*found[:-1]} == {*stack}
+    cli(*shlex.split(found[-1])[1:], "-o", "c.yaml", "--force")
+    assert parse_config(Path("c.yaml").read_text()).data.group == "subject"
+    assert class_counts("c.yaml") == {"c0": 30, "c1": 30, "c2": 30}
 
 
 def test_the_labels_of_an_array_stay_its_labels_with_a_joined_file(
