@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of, uncompressed
+from seqtrain.proposal.file_names import FEWEST_FILES
 from seqtrain.proposal.reading import (
     ReadingProgress,
     read_alone,
 )
-from seqtrain.proposal.shell import rewriting
+from seqtrain.proposal.shell import rewriting, rewritten
 from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, Dialect
 from seqtrain.tables.formats import resolve_format
@@ -32,6 +33,17 @@ SHORTENING = (
     "%sw.writerows([*x[:%d], name(x[%d]), *x[%d:]] for x in r if x)"
 )
 """Program of Python that writes names of files in a column of csv without folders and endings."""
+
+
+TEXTS_TO_ROWS = (
+    "import csv, json, os, sys; folder, key = sys.argv[1:]; "
+    "stem = lambda x: os.path.splitext(os.path.basename(x))[0]; "
+    'files = {stem(x): os.path.join(folder, x) for x in os.listdir(folder) if x[-4:] == ".txt"}; '
+    'read = lambda x: open(x, encoding="utf-8", errors="replace").read(); '
+    'rows = [(stem(row.pop(key)), row) for row in csv.DictReader(sys.stdin, delimiter="%s")]; '
+    '[print(json.dumps({**row, "text": read(files[x])})) for x, row in rows if x in files]'
+)
+"""Program of Python that writes a row of JSON for each text of a folder that is in a csv."""
 
 
 class LabelFile(NamedTuple):
@@ -120,6 +132,34 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
             f"{quote(values[0], 40)}; {advice}:",
             f"  {line}",
             f"  seqtrain init {shlex.join(given)} {target}",
+        )
+
+
+def refuse_labelled_texts(path: str, folder: str) -> None:
+    """Raise a DataError if a file has a row with the label of each text in a folder.
+
+    Args:
+        path: The file.
+        folder: The folder. A file .txt in it is a text.
+
+    Raises:
+        DataError: The error has a command that writes the texts beside their labels.
+    """
+    dialect = Dialect(resolve_format(path, "auto") or "csv")
+    texts = {_stem(name) for name in os.listdir(folder) if name.endswith(".txt")}
+    if len(texts) < FEWEST_FILES or dialect.format not in ("csv", "tsv") or compression_of(path):
+        return
+    table = read_alone(path, ReadingProgress())
+    for column in table.columns:
+        known = {_stem(str(value)) for value in column.values}
+        if not isinstance(column.name, str) or 2 * len(texts & known) <= len(texts):
+            continue
+        code = TEXTS_TO_ROWS % form_of_file(path, dialect).delimiter
+        command = ["python3", "-c", code, folder, column.name]
+        raise DataError(
+            f"{display_name(path)}: {column.shown} has names of the texts in "
+            f"{display_name(folder)}; to write each text beside its label:",
+            *rewritten(command, path, "texts", ending=".jsonl"),
         )
 
 

@@ -21,7 +21,12 @@ from seqtrain.proposal.file_names import (
     two_levels,
     words_of,
 )
-from seqtrain.proposal.label_files import label_file, pattern_of, refuse_other_names
+from seqtrain.proposal.label_files import (
+    label_file,
+    pattern_of,
+    refuse_labelled_texts,
+    refuse_other_names,
+)
 from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.profile import ColumnProfile
@@ -472,6 +477,8 @@ def recordings_and_labels(
     others = [path for path in files if path not in found]
     if len(found) != 1 or not others:
         return None
+    if len(others) == 1 and os.path.isdir(others[0]):
+        refuse_labelled_texts(found[0], others[0])
     recordings = recordings_of(others) or matching_files(others[0])
     if len(others) > 1:
         recordings = others
@@ -536,6 +543,13 @@ def recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[
     if not choices:
         refuse_unread_label_file(layout, are_among=True)  # it would be read as a recording
     return choices
+
+
+def refuse_texts_and_labels(folder: str) -> None:
+    """Raise a DataError if a file in a folder of texts has their labels; see there."""
+    if os.path.isdir(folder):
+        for path in filter(_may_hold_labels, inside(folder)[0]):
+            refuse_labelled_texts(path, folder)
 
 
 def refuse_unread_label_file(layout: FileLayout, *, are_among: bool) -> None:

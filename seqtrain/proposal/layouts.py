@@ -30,6 +30,7 @@ from seqtrain.proposal.label_layouts import (
     recognise_label_file,
     recognise_pair,
     recordings_and_labels,
+    refuse_texts_and_labels,
     refuse_unjoined,
     refuse_unread_label_file,
     without_targets,
@@ -134,6 +135,7 @@ def find_layout(
         )
     if not choices and isinstance(layout.splits["train"], str):
         refuse_unread_label_file(layout, are_among=False)
+        refuse_texts_and_labels(layout.splits["train"])
         _check_depth(layout.splits["train"])
         _refuse_text_recordings(layout.splits["train"])
         if options.get("format") is None:

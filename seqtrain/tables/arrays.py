@@ -193,6 +193,15 @@ def _known(loaded: Any) -> dict[str, Array]:
     splits = arrays_of_splits(loaded.files)
     if not splits:
         found = ", ".join(loaded.files) or "none"
+        names = [name for name in loaded.files if np.size(loaded[name]) > 1]
+        if len(names) == 1 and np.ndim(loaded[names[0]]) in (1, 2):
+            code = (_SAVING_ARRAYS % json.dumps(names[0])).replace("{", "{{").replace("}", "}}")
+            raise UnreadableError(
+                None,
+                f"no array values; found {found}; {EXPECTED_ARRAYS}; if each file of the folder "
+                f"is one sequence, {names[0]}, write these arrays as .npy:",
+                command=_WRITING_ARRAYS % shlex.quote(code),
+            )
         raise UnreadableError(None, f"no array values; found {found}; {EXPECTED_ARRAYS}")
     arrays = [{key: np.asarray(loaded[name]) for key, name in x.items()} for x in splits.values()]
     if len(arrays) > 1:
@@ -234,6 +243,15 @@ def arrays_of_splits(names: Sequence[str]) -> dict[str, dict[str, str]]:
                     None, f"both {known} and {name} may be {meaning}; name one of them {meaning}"
                 )
     return {split: arrays for split, arrays in splits.items() if "X" in arrays}
+
+
+_SAVING_ARRAYS = (
+    "import numpy, pathlib, sys; path, new = map(pathlib.Path, sys.argv[1:]); new.mkdir(); "
+    '[numpy.save(new / (x.stem + ".npy"), numpy.load(x)[%s]) for x in path.parent.glob("*.npz")]'
+)
+"""Program of Python that writes an array of each file of a folder to a file of its own."""
+_WRITING_ARRAYS = "python3 -c %s {file} arrays && seqtrain init ./arrays"
+"""Command for `UnreadableError` that writes these files, and reads them."""
 
 
 def _dividing(splits: dict[str, dict[str, str]]) -> str:

@@ -696,6 +696,37 @@ def test_a_file_of_labels_without_a_header(tmp_path, monkeypatch, draw, cli, key
     assert class_counts("c.yaml") == {"a": 12, "b": 12}
 
 
+def test_archives_with_an_array_each_are_written_as_arrays(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    Path("my pipe").mkdir()
+    for i in range(24):
+        signal = np.array(recording(draw, i % 2)[: draw.randint(5, 9)])
+        np.savez(f"my pipe/{['leak', 'normal'][i % 2]}_{i:02d}.npz", signal=signal, fs=100)
+    refused = cli("init", "my pipe", code=2).err
+    write_arrays, init = re.findall(r"^seqtrain:   (python3 .*) && seqtrain (.*)", refused, re.M)[0]
+    subprocess.run(write_arrays, shell=True, check=True)
+    cli(*shlex.split(init), "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"leak": 12, "normal": 12}
+
+
+@pytest.mark.parametrize("key", ["doc{:02d}.txt", "doc{:02d}", "texts/doc{:02d}.txt"])
+@pytest.mark.parametrize("given", [["my texts"], ["my texts", "my texts/metadata.csv"]])
+def test_texts_in_files_with_labels_in_a_table(tmp_path, monkeypatch, draw, cli, key, given):
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for i in range(40):
+        words = [draw.choice(["rain", "wind", "sun", "goal"]) for _ in range(6)]
+        Path("my texts").mkdir(exist_ok=True)
+        Path(f"my texts/doc{i:02d}.txt").write_text(" ".join(words) + f"\nline {i}\n")
+        rows.append([key.format(i), ["news", "sport"][i % 2]])
+    write(Path("my texts/metadata.csv"), ["filename", "genre"], rows, draw.choice(",;"))
+    refused = cli("init", *given, code=2).err
+    rewrite, init = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(rewrite, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"news": 20, "sport": 20}
+
+
 @pytest.mark.parametrize("names", [("A1_{}", "B2_{}"), ("take {} 7", "take {} 8")])
 def test_codes_and_numbers_in_names_that_may_be_labels_are_commands(
     tmp_path, monkeypatch, draw, cli, names
