@@ -139,7 +139,9 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
         if id is None and roles.columns:
             lengths = np.unique(roles.columns[0].owners, return_counts=True)[1]
         facts.lengths = quantiles(lengths)
-        _add_steps(facts, roles)
+        is_used = np.zeros(len(label_of), dtype=bool)
+        is_used[used] = True
+        _add_steps(facts, roles, is_used)
     elif len(used):
         _add_content(facts, roles, used[:: -(-len(used) // SAMPLED_SEQUENCES)], options)
     return facts
@@ -237,10 +239,18 @@ def _windows(roles: Roles, codes: Codes) -> tuple[Codes, npt.NDArray[Any]]:
     return windows.labels(codes[rows], roles.window["label"]), windows.ends - windows.starts
 
 
-def _add_steps(facts: Facts, roles: Roles) -> None:
-    """Set the missing numbers, the channels and the family of time steps in columns."""
+def _add_steps(facts: Facts, roles: Roles, is_used: Mask) -> None:
+    """Set the missing numbers, the channels and the family of time steps in columns.
+
+    Args:
+        facts: The facts to set.
+        roles: Roles of the columns.
+        is_used: True for each sequence that isn't left out, (sequences,).
+    """
     for column in roles.number_columns():
-        share = float((np.isnan(column.numbers) & ~column.is_odd).mean())
+        owners = column.owners if roles.id is None else roles.id.codes
+        is_missing = np.isnan(column.numbers) & ~column.is_odd & is_used[owners]
+        share = float(is_missing.mean())
         facts.is_missing |= share > 0
         facts.is_often_missing |= share >= OFTEN_MISSING and column.name_text in roles.steps
     if "token" not in roles.steps.values():

@@ -1022,7 +1022,9 @@ def plain_letters(name: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
+def determines(
+    one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False, filled: bool = False
+) -> bool:
     """Return True if rows with equal values in `one` always have equal values in `other`.
 
     Rows with an odd cell, such as ERR among numbers, don't count.
@@ -1032,10 +1034,13 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
         other: The column that may be determined.
         labelled: True to ignore rows in which `other` is blank. Perhaps only one row of an id holds
             its label.
+        filled: True to ignore rows in which `one` is blank.
     """
     used = ~(one.is_odd | other.is_odd)
     if labelled:
         used &= ~other.is_blank
+    if filled:
+        used &= ~one.is_blank
     first = slice(SAMPLE)  # most columns that don't determine another are told by few rows
     for rows in (first, slice(None)):
         left, right = one.codes[rows][used[rows]], other.codes[rows][used[rows]]

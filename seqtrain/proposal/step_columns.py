@@ -236,7 +236,7 @@ class StepColumns:
                 return f"one of several {self.id.shown} each"
             if reason:
                 return reason
-            if not self._holds_amounts(column) and determines(column, self.id):
+            if not self._holds_amounts(column) and determines(column, self.id, filled=True):
                 return "the id again"
         is_text = column.kind == "text" and column not in self.per_id
         if (is_text and self._is_unread_time(column)) or has_years_last(column):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +40,8 @@ class RunSummary:
         best_epoch: Number of the best epoch, from 1, or None before the first.
         seconds: Duration of the updates of these epochs and of a refit, without scoring.
         refit: True if the model was retrained on train and validation (training.refit).
-        validation: Maps a metric to its value on validation at the best epoch, before a refit;
-            empty without validation.
+        validation: Maps a metric to its value on validation at the best epoch, before a refit,
+            and after calibration if training came so far; empty without validation.
         test: Maps a metric to its value on test; empty if test wasn't scored.
         config: Maps the dotted name of a key to its value; empty if the config can't be read.
     """
@@ -125,7 +125,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
 
     Raises:
         ConfigError: If the config is wrong and `problems` is None.
-        CheckpointError: If metrics.jsonl is damaged.
+        CheckpointError: If metrics.jsonl or validation.json is damaged.
     """
     config = {}
     try:
@@ -140,6 +140,8 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
     end = next((line for line in reversed(lines) if line["event"] == "end"), None)
     best = next((epoch for epoch in reversed(epochs) if epoch.get("best") is True), None)
     best_epoch = number_at(best, "epoch")
+    saved = _saved_scores(run)
+    calibrated = {} if saved is None else _scores({"saved": asdict(saved)}, "saved")
     return RunSummary(
         path=run.path,
         started=(run.path / CONFIG).stat().st_mtime,
@@ -148,7 +150,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
         best_epoch=None if best_epoch is None else int(best_epoch),
         seconds=sum(number_at(epoch, "seconds") or 0.0 for epoch in epochs + refits),
         refit=(end or {}).get("refit") is True,
-        validation=_scores(best, "validation"),
+        validation=_scores(best, "validation") | calibrated,
         test=_scores(end, "test"),
         config=config,
     )
@@ -166,7 +168,18 @@ def first_model_scores(run: RunDirectory) -> Scores | None:
         CheckpointError: If validation.json is damaged.
     """
     config = run.config()
-    if not config.training.refit or config.data.test is not None or not run.holds(VALIDATION):
+    if not config.training.refit or config.data.test is not None:
+        return None
+    return _saved_scores(run)
+
+
+def _saved_scores(run: RunDirectory) -> Scores | None:
+    """Return the scores on validation after calibration, or None if the run saved none.
+
+    Raises:
+        CheckpointError: If validation.json is damaged.
+    """
+    if not run.holds(VALIDATION):
         return None
     path = run.path / VALIDATION
     try:

@@ -268,3 +268,12 @@ def test_a_file_of_another_kind_is_named_with_what_the_model_reads(trained, trai
             assert "data." not in ended.err
     ended = cli("predict", "-", features, stdin="hello\n", code=2)
     assert re.search("stdin:1: .*'hello'", ended.err)
+
+
+def test_runs_shows_the_scores_of_the_calibrated_model(project, cli):
+    cli("fit", "c.yaml", "--run-dir", "runs/r", "--quiet", "--set", "training.refit=true")
+    saved = json.loads(Path("runs/r/validation.json").read_text())
+    [run] = cli("runs", "--json").json["runs"]
+    assert run["validation"] == {name: saved[name] for name in run["validation"]}
+    best = next(line for line in reversed(metrics("runs/r")) if line.get("best"))["validation"]
+    assert run["validation"]["loss"] != best["loss"]  # type: ignore[index]

@@ -248,3 +248,25 @@ def test_lists_of_marks_are_said_to_be_classes_by_position(tmp_path, draw):
     assert "multi-hot" in said
     assert "0, 1, 2, 3" in said
     assert "quantity" not in "\n".join(proposal.warnings)
+
+
+def test_a_row_below_the_table_is_no_missing_number(tmp_path, draw):
+    rows = []
+    for thing in range(60):
+        for at in range(6):
+            rows.append([f"s{thing}", at, f"{draw.gauss(thing % 2, 1):.3f}", "uv"[thing % 2]])
+    rows.append(["Total: 360 rows", "", "", ""])
+    path = write(tmp_path / "a.csv", ["id", "time", "v", "label"], rows)
+    config = parse_config(propose([path], InitOptions()).text)
+    assert (config.data.missing, config.data.bad_rows) == ("error", "drop")
+
+
+def test_an_id_that_is_blank_for_some_sequences_is_no_row_feature(tmp_path, draw):
+    rows = []
+    for thing in range(60):
+        own = f"s{thing}" if thing % 5 else ""
+        for at in range(6):
+            rows.append([thing, own, at, f"{draw.gauss(thing % 2, 1):.3f}", "uv"[thing % 2]])
+    path = write(tmp_path / "a.csv", ["part", "id", "t", "v", "label"], rows)
+    config = parse_config(propose([path], InitOptions(id="part", label="label")).text)
+    assert not config.data.static

@@ -12,7 +12,7 @@ from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import duration, listed
 
 NO_VALUE = "-"
-LOSS_NOTE = "accuracy, loss: on validation, before calibration; test.accuracy: after it"
+LOSS_NOTE = "accuracy, loss: on validation, of the calibrated model once training has ended"
 BASELINE_NOTE = "baseline: accuracy of always predicting the most frequent class of these rows"
 REFIT_NOTE = "refit: validation scores are those of the model before training.refit"
 
