@@ -46,7 +46,8 @@ NOTES = ("note", "nota")
 TEXT_NAMES = _words(
     """
     text sequence sentence tokens content document review message question query utterance
-    comment tweet post seq events symbols values series features name word x input nachricht
+    comment tweet post seq smiles selfies dna rna peptide events symbols values series features
+    name word x input nachricht
     kommentar beschreibung inhalt satz frage rezension anfrage texte commentaire phrase contenu
     texto mensaje comentario frase contenido pregunta mensagem conteudo pergunta testo messaggio
     commento domanda

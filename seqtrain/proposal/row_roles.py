@@ -1,5 +1,6 @@
 """Roles of the columns of a table with a row per sequence: its label and its sequence."""
 
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -67,6 +68,10 @@ PROBED_ROWS = 2000
 """Largest number of rows on which columns of text are compared."""
 LONGEST_CODE = 40
 """Most characters of unique words, on average, that are ids of rows, such as UUIDs."""
+FEWEST_LETTERS = 15
+"""Fewest characters of words, on average, that may be sequences of letters."""
+ADDRESS = re.compile(r"[0-9a-fA-F-]*|[a-z]+://.*|[^\s@]+@[^\s@]+|.*\.[a-z0-9]{2,4}|")
+"""A hash, or the address of a page, a person or a file, or a blank cell."""
 ARROWS = ("->", "=>", "→", ">>", ">", "»")
 """Marks between symbols that follow one another."""
 FEWEST_SYMBOLS = 3
@@ -148,6 +153,12 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
             f"{shown_names(texts, 3)}: texts that aren't used; to join them: "
             f"{set_option(f'data.sequence={joined}')}"
         )
+    spelled = [column for column in unused if _may_be_spelled_out(column)]
+    if spelled and is_detected_text and not any(map(_may_be_spelled_out, chosen)):
+        roles.warnings.append(
+            f"{shown_names(spelled, 3)}: long words that aren't used; if they are the sequence: "
+            f"{options_naming('sequence', [spelled[0]])}"
+        )
     paths = [x for x in unused if _may_be_path(x)]
     if paths and is_detected_text:
         roles.warnings.append(
@@ -160,6 +171,14 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
         is_wide and own == chosen and len(roles.ignored) == sum(x.name == "" for x in unused)
     )
     return roles
+
+
+def _may_be_spelled_out(column: ColumnProfile) -> bool:
+    """Return True for long words that differ, such as proteins and tunes, but not for hashes."""
+    if column.kind != "text" or column.words >= 1.5 or not column.differs or column.holds_codes:
+        return False
+    is_long = column.characters >= FEWEST_LETTERS * column.rows
+    return is_long and not all(map(ADDRESS.fullmatch, column.sampled_values))
 
 
 def _may_be_path(column: ColumnProfile) -> bool:
@@ -391,7 +410,9 @@ def _only_likely(found: _Candidates) -> list[ColumnProfile]:
     """Return the only column with a usual name, or else the only one left, or []."""
     candidates = found.lists or found.texts
     named = [column for column in candidates if column.word in TEXT_NAMES]
-    if any(map(_is_long, candidates)):  # next to it, these are names of things
+    if len(named) > 1:  # next to a sequence, these are names of things
+        named = [x for x in named if x.word not in SHORT_NAMES] or named
+    if any(map(_is_long, candidates)):
         named = [x for x in named if _is_long(x) or x.word not in SHORT_NAMES]
     if len(named) == 1:
         return named

@@ -270,3 +270,23 @@ def test_an_id_that_is_blank_for_some_sequences_is_no_row_feature(tmp_path, draw
     path = write(tmp_path / "a.csv", ["part", "id", "t", "v", "label"], rows)
     config = parse_config(propose([path], InitOptions(id="part", label="label")).text)
     assert not config.data.static
+
+
+@pytest.mark.parametrize(
+    ("title", "spelled", "is_taken"),
+    [("Name", "Sequence", True), ("name", "smiles", True), ("title", "melody", False)],
+)
+def test_long_words_beside_names_of_several_words_are_taken_or_said(
+    tmp_path, monkeypatch, draw, cli, title, spelled, is_taken
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [f"{name(draw)} {name(draw)} {r}", "".join(draw.choices("abcdegh-", k=24)), "np"[r % 2]]
+        for r in range(60)
+    ]
+    write(Path("a.csv"), [title, spelled, "mode"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    if not is_taken:
+        (option,) = re.findall(r"if they are the sequence: (.*)", said)
+        cli("init", "a.csv", *shlex.split(option), "-o", "c.yaml", "--force")
+    assert parse_config(Path("c.yaml").read_text()).data.sequence == spelled
