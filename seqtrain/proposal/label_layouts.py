@@ -214,8 +214,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     has_places = columns_of_format(format) == "none"  # a table may have one column, of texts
     layout_alone = replace(layout, options=options)
     table = read_table([path], layout_alone, progress, is_train=has_places)
-    inside = table.column(LABEL)
-    if not table.has_columns and inside is not None and inside.distinct:  # as in npz
+    if _has_labels_inside(table):
         return []
     own = {column.name_text for column in table.columns} | set(map(str, range(len(table.columns))))
     if label and own.issuperset(map(str, label)):
@@ -246,6 +245,12 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
         raise _other_rows(table, targets[0], progress)
     named = [x for x in choices if own.union(x.layout.label_columns).issuperset(map(str, label))]
     return named or choices
+
+
+def _has_labels_inside(table: Table) -> bool:
+    """Return True if the reader of a file without columns finds its labels, as that of npz does."""
+    labels = table.column(LABEL)
+    return not table.has_columns and labels is not None and labels.distinct > 0
 
 
 def _owner_beside(
@@ -281,6 +286,8 @@ def refuse_unjoined(layout: FileLayout, targets: Sequence[str], progress: Readin
     if not targets or not isinstance(path, str) or not os.path.isfile(path):
         return
     table = read_table([path], layout, progress, is_train=False)
+    if _has_labels_inside(table):
+        return
     if not (table.has_columns and have_label(table)):
         raise _other_rows(table, targets[0], progress)
 

@@ -80,7 +80,7 @@ def test_a_folder_of_inputs_and_their_labels(tmp_path, monkeypatch, draw, form, 
     ],
 )
 @pytest.mark.parametrize("ending", ["npy", "txt"])
-@pytest.mark.parametrize("given", ["folder", "files", "input"])
+@pytest.mark.parametrize("given", ["folder", "files", "input", "pair"])
 def test_names_of_inputs_labels_and_groups(tmp_path, monkeypatch, draw, names, ending, given):
     monkeypatch.chdir(tmp_path)
     Path("my d").mkdir()
@@ -93,12 +93,15 @@ def test_names_of_inputs_labels_and_groups(tmp_path, monkeypatch, draw, names, e
             np.save(path, array)
         else:
             np.savetxt(path, array, fmt="%.4f" if array is values else "%d")
-    files = {"folder": ["my d"], "files": paths, "input": paths[:1]}[given]
+    files = {"folder": ["my d"], "files": paths, "input": paths[:1], "pair": paths[:2]}[given]
+    if given == "pair":
+        Path(paths[2]).unlink()
     config = parse_config(propose(files, InitOptions()).text)
     data = prepare(config)
     assert config.data.train == paths[0]
-    assert config.data.group == "groups"
-    assert len({*data.splits["train"].groups.tolist()}) == 10
+    assert config.data.group == (None if given == "pair" else "groups")
+    if given != "pair":
+        assert len({*data.splits["train"].groups.tolist()}) == 10
     assert sorted(data.preprocessing.labels) == ["3", "4"]
 
 
