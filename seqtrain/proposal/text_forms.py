@@ -405,7 +405,8 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
     for block in _first_blocks(file, head.dialect, HEAD_ROWS):
         if not first:
             rows = zip(*map(as_list, block.columns.values()), strict=True)
-            start = next((at for at, row in enumerate(rows) if any(map(str.strip, row))), 0)
+            filled = (at for at, row in enumerate(rows) if any(map(str.strip, row)))
+            start = min([*block.problems, next(filled, 0)])  # a row that can't be decoded is blank
             row, block = block.at(slice(start, start + 1)), block.at(slice(start + 1, None))
             first = [str(as_list(cells)[0]) for cells in row.columns.values()]
             if row.problems:

@@ -229,3 +229,13 @@ def test_arrays_of_labels_may_be_empty_and_hold_apostrophes(tmp_path, form):
         rows.append([sentence(draw, *own), ARRAYS[form](own)])
     config, _ = proposed(write(tmp_path / "a.csv", ["plot", "genres"], rows, ";"))
     assert list(prepare(config).preprocessing.labels) == labels
+
+
+def test_letters_that_only_the_header_has_tell_the_encoding(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(5)
+    rows = [f"{k};{t};{draw.gauss(k % 2, 1)};{'uv'[k % 2]}" for k in range(20) for t in range(5)]
+    Path("a.csv").write_text("\n".join(["Nr;Größe;Wert;Klasse", *rows]), encoding="cp1252")
+    cli("init", "a.csv", "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text(encoding="utf-8")).data
+    assert (data.id, data.order, data.label) == ("Nr", "Größe", "Klasse")
