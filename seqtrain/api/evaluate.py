@@ -365,11 +365,15 @@ def evaluate(
         scores, parts = score_together(path, each)
     else:
         scores, parts = first.scored[1:]
-    directory, learned, is_learned = RunDirectory(path), None, first.trained_on_rows
+    directory = RunDirectory(path)
+    is_learned = first.trained_on_rows
+    learned = None
     if first.split == "validation" and not runs and directory.path.is_dir():
         before = first_model_scores(directory)
         if before is not None:
-            scores, learned, is_learned = before, scores, False
+            learned = scores
+            scores = before
+            is_learned = False
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
     name = first.split or display_name(first.source)
     warnings += single_class_warnings(scores, name) or missing_class_warnings(scores, name)

@@ -149,11 +149,9 @@ def missing_class_warnings(scores: Scores, name: str) -> list[str]:
     shown = listed([quote(label) for label in missing], SHOWN_CLASSES)
     verb = "has" if len(missing) == 1 else "have"
     return [
-        (
-            f"{name}: {len(missing)} of {len(scores.labels)} classes {verb} no row here ({shown}); "
-            f"macro F1 is the mean of {scores.num_averaged}: it leaves them out, but counts 0 for "
-            "those that are predicted; score rows of all classes"
-        )
+        f"{name}: {len(missing)} of {len(scores.labels)} classes {verb} no row here ({shown}); "
+        f"macro F1 is the mean of {scores.num_averaged}: it leaves them out, but counts 0 for "
+        "those that are predicted; score rows of all classes"
     ]
 
 

@@ -24,13 +24,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import StringConstraints
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.reading import (
-    LARGEST_JSON,
-    json_of,
-    open_regular,
-    path_problems,
-    read_file,
-)
+from seqtrain.files.reading import LARGEST_JSON, json_of, open_regular, path_problems, read_file
 from seqtrain.files.saved import SavedObject
 
 

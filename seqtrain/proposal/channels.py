@@ -13,13 +13,10 @@ import numpy as np
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
-from seqtrain.proposal.file_names import OWNER_FILE_WORDS, inside, words_of
+from seqtrain.proposal.file_names import OWNER_FILE_WORDS, inside, num_lines, words_of
 from seqtrain.proposal.nested import rewritten_objects
 from seqtrain.proposal.options import FileLayout
-from seqtrain.proposal.profile import (
-    ColumnProfile,
-    Columns,
-)
+from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles
 from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.proposal.table import Table
@@ -227,8 +224,10 @@ def refuse_channels_alone(layout: FileLayout) -> None:
     files, folders = inside(train)
     targets = [path for path in files if words_of(path) & TARGET_WORDS]
     owners = [path for path in files if words_of(path) & OWNER_FILE_WORDS][:1]
-    for folder in folders if len(targets) == 1 else ():
-        form = _form_of_channels(folder, _num_lines(targets[0]))
+    if len(targets) != 1:
+        return
+    for folder in folders:
+        form = _form_of_channels(folder, num_lines(targets[0]))
         if form is not None:
             joins = [{"file": path, "on": ROW} for path in (*targets, *owners)]
             paths = {"train": train}  # the first file names the config
@@ -273,12 +272,6 @@ def _stacking(
     return [*lines, init_line(*words)]
 
 
-def _num_lines(path: str) -> int:
-    """Return the number of lines of a file that aren't blank."""
-    with open(path, "rb") as file:
-        return sum(bool(line.strip()) for line in file)
-
-
 def _form_of_channels(folder: str, rows: int) -> str | None:
     """Return how numpy reads the files of a folder, if each has so many rows of a series, or None.
 
@@ -295,6 +288,6 @@ def _form_of_channels(folder: str, rows: int) -> str | None:
         cells = lines[0].split(mark)
         if len(cells) < FEWEST_WIDE or not all(map(is_number, cells)):
             return None
-    if _num_lines(files[-1]) != rows:
+    if num_lines(files[-1]) != rows:
         return None
     return "" if mark is None else ', delimiter=","'

@@ -12,18 +12,11 @@ from seqtrain.errors import DataError, marked
 from seqtrain.proposal.doubts import command_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.findings import Findings
-from seqtrain.proposal.profile import (
-    MOST_MARKS,
-    Columns,
-)
+from seqtrain.proposal.profile import MOST_MARKS, Columns
 from seqtrain.proposal.roles import Roles, odd_numbers, set_command
-from seqtrain.proposal.shell import replacing_cells, rewriting
+from seqtrain.proposal.shell import replacing_cells, rewriting, rewritten_at_once
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import (
-    better_reading,
-    first_lines,
-    refuse_labels_before_blanks,
-)
+from seqtrain.proposal.text_forms import better_reading, first_lines, refuse_labels_before_blanks
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import FILE
 from seqtrain.tables.delimited import REPEATED_HEADER
@@ -212,8 +205,8 @@ def _commands_for_fields(table: Table) -> list[str]:
         number = len({*values})
         if 2 <= number <= len(headers) / 2:
             code = f'/^>/ {{sub(/\\r$/, ""); print $1 "|" ${place}; next}} 1'
-            command, target = rewriting(["awk", "-F|", code], path, f"field-{place}")
-            lines.append(f"  {command} && seqtrain init {target}  # {counted(number, 'label')}")
+            line = rewritten_at_once(["awk", "-F|", code], path, f"field-{place}")
+            lines.append(f"  {line}  # {counted(number, 'label')}")
     if lines:
         lines.insert(0, "to make another field of the lines that begin with > the label:")
     return lines

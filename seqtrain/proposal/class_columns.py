@@ -28,9 +28,10 @@ def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
 
     The texts differ, and no column has a usual name, such as question and answer.
     """
+    if not table.has_named_columns:
+        return
     texts = [column for column in columns if not _numbers_rows(column)]
-    is_text = table.format in ("csv", "tsv") and table.header and not table.layout.joins
-    if not is_text or len(texts) < 2 or not all(map(_may_be_class, texts)):
+    if len(texts) < 2 or not all(map(_may_be_class, texts)):
         return
     code = MELTING % json.dumps(delimiter_of(table))
     names = [column.name_text for column in texts]

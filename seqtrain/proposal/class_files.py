@@ -10,11 +10,7 @@ import numpy as np
 
 from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.file_names import inside
-from seqtrain.proposal.profile import (
-    REPEATS,
-    ColumnProfile,
-    Columns,
-)
+from seqtrain.proposal.profile import REPEATS, ColumnProfile, Columns
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.tables.blocks import LABEL

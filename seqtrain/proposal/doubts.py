@@ -15,29 +15,13 @@ from seqtrain.proposal.events import fields_of, object_doubts
 from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
-from seqtrain.proposal.profile import (
-    SHOWN_KINDS,
-    ColumnProfile,
-    Columns,
-    joined_column,
-    without,
-)
+from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, Columns, joined_column, without
 from seqtrain.proposal.reading import ReadingProgress, read_table
-from seqtrain.proposal.roles import (
-    MOST_DETAILED,
-    Roles,
-    joined_marks,
-    owner_of,
-    tells_label,
-)
+from seqtrain.proposal.roles import MOST_DETAILED, Roles, joined_marks, owner_of, tells_label
 from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
-from seqtrain.tables.blocks import (
-    FILE,
-    FOLDER,
-    LABEL,
-)
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL
 from seqtrain.text import counted, listed, quote
 
 MOST_SHOWN = 3

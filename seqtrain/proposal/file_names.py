@@ -60,3 +60,9 @@ def two_levels(folder: str) -> tuple[list[str], list[str]]:
         files += inner[0]
         deeper += inner[1]
     return sorted(files), deeper
+
+
+def num_lines(path: str, *, blank: bool = False) -> int:
+    """Return the number of lines of a file that aren't blank, or of all lines if `blank`."""
+    with open(path, "rb") as file:
+        return sum(blank or bool(line.strip()) for line in file)

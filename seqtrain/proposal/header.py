@@ -6,12 +6,7 @@ from itertools import pairwise
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
-from seqtrain.proposal.profile import (
-    LIST_KINDS,
-    LONGEST_LABEL,
-    ColumnProfile,
-    Columns,
-)
+from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, ColumnProfile, Columns
 from seqtrain.tables.cells import is_number, items_of
 from seqtrain.text import quote
 

@@ -11,10 +11,7 @@ from typing import Any, NamedTuple
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.file_names import FEWEST_FILES
-from seqtrain.proposal.reading import (
-    ReadingProgress,
-    read_alone,
-)
+from seqtrain.proposal.reading import ReadingProgress, read_alone
 from seqtrain.proposal.shell import rewriting, rewritten
 from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, Dialect

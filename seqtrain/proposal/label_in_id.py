@@ -21,7 +21,8 @@ SEQUENCE_ID = "sequence_id"
 JOINED_KEYS = (
     "import csv, sys; m = %s; r = csv.reader(sys.stdin, delimiter=m); h = next(r); "
     "k = [h.index(x) for x in sys.argv[1:]]; w = csv.writer(sys.stdout, delimiter=m); "
-    'w.writerow(["sequence_id", *h]); w.writerows(["/".join(x[i] for i in k), *x] for x in r if x)'
+    f'w.writerow(["{SEQUENCE_ID}", *h]); '
+    'w.writerows(["/".join(x[i] for i in k), *x] for x in r if x)'
 )
 """Program that writes the cells of some columns joined, as a first column."""
 
@@ -64,7 +65,7 @@ def _lines(table: Table, parts: Columns, label: ColumnProfile) -> list[str]:
         "input to predict lacks; "
     ]
     file = table.only_file
-    if file is not None and table.is_delimited and table.header and not table.layout.joins:
+    if file is not None and table.has_named_columns:
         code = JOINED_KEYS % json.dumps(delimiter_of(table))
         command = ["python3", "-c", code, *(part.name_text for part in parts)]
         options = shlex.join(["--id", SEQUENCE_ID, "--label", label.name_text])

@@ -18,6 +18,7 @@ from seqtrain.proposal.file_names import (
     RECORDINGS,
     Choice,
     inside,
+    num_lines,
     split_of,
     two_levels,
     words_of,
@@ -30,14 +31,10 @@ from seqtrain.proposal.label_files import (
 )
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.reading import (
-    ReadingProgress,
-    read_alone,
-    read_table,
-)
+from seqtrain.proposal.reading import ReadingProgress, read_alone, read_table
 from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
-from seqtrain.proposal.shell import init_line, rewriting
+from seqtrain.proposal.shell import init_line, rewriting, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
@@ -167,7 +164,7 @@ def _has_label(path: str, progress: ReadingProgress) -> bool:
     """Return True if a column of a table is named like a label, whatever the file is named."""
     if columns_of_format(resolve_format(path, "auto") or "csv") == "none":
         return False
-    return have_label(read_table([path], FileLayout({}, InitOptions()), progress, is_train=False))
+    return have_label(read_alone(path, progress))
 
 
 def _labels_missing(path: str) -> str:
@@ -200,8 +197,10 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             return []
         table = read_table([path], layout, progress)
         group, joins = _owner_beside(table, progress)
+        if not joins:
+            return []
         found = replace(layout, joins=joins, group=group)
-        return [Choice(set_command(f"data.join={flow(joins)}"), found)] if joins else []
+        return [Choice(set_command(f"data.join={flow(joins)}"), found)]
     targets = _with_further_words(path, _TargetFiles(loose).of(path), loose)
     if not targets and not loose:
         may_lack = is_input and columns_of_format(format) != "none"
@@ -294,17 +293,19 @@ def refuse_unjoined(layout: FileLayout, targets: Sequence[str], progress: Readin
 
 def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError:
     """Return the error about a file of labels that has another number of rows, and no key."""
-    other = read_table([path], FileLayout({}, InitOptions()), progress, is_train=False)
+    other = read_alone(path, progress)
     lines = [
         f"{table.name}: {other.name} seems to hold its labels, but has {other.rows:,} rows in "
         f"place of {table.rows:,}; expected as many rows in the same order, or a column of "
         "both files that names each row"
     ]
-    if not table.has_columns and _num_lines(table.path) == other.rows:
-        command, target = rewriting(["awk", '{print NF ? $0 : "-"}'], table.path, "filled")
-        lines += ["blank lines are no rows; to write a mark there:", f"  {command}"]
-        lines.append(f"  seqtrain init {target} {shlex.quote(path)}")
-    for key in other.columns if table.has_columns else ():
+    if not table.has_columns:
+        if num_lines(table.path, blank=True) == other.rows:
+            command = ["awk", '{print NF ? $0 : "-"}']
+            lines.append("blank lines are no rows; to write a mark there:")
+            lines += rewritten(command, table.path, "filled", shlex.quote(path))
+        return DataError(*lines)
+    for key in other.columns:
         own = table.column(key.name)
         if isinstance(key.name, str) and own is not None and not _has_values_of(own, key):
             values, keys = (quote(str(x.values[0]), 30) for x in (own, key))
@@ -312,12 +313,6 @@ def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError
             if own.kind == key.kind == "number" and {*own.numbers} & {*key.numbers}:
                 lines[-1] += ": write numbers in one way, such as without zeros in front"
     return DataError(*lines)
-
-
-def _num_lines(path: str) -> int:
-    """Return the number of lines of a file, also of blank ones."""
-    with open(path, "rb") as file:
-        return sum(1 for _ in file)
 
 
 def _may_match_by_chance(table: Table, join: Mapping[str, Any], path: str) -> bool:

@@ -53,11 +53,7 @@ from seqtrain.proposal.recordings import (
     with_partitions,
     with_pattern,
 )
-from seqtrain.proposal.roles import (
-    Roles,
-    set_command,
-    shown_names,
-)
+from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines

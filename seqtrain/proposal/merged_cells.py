@@ -4,10 +4,7 @@ import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import is_code_or_owner
-from seqtrain.proposal.profile import (
-    ColumnProfile,
-    Columns,
-)
+from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of

@@ -123,8 +123,10 @@ def refuse_answers(table: Table, columns: Columns) -> None:
 
     They are of the role that answers, and come again. No column may hold labels.
     """
+    if any(column.can_be_label for column in columns):
+        return
     roles, role_fields, text_fields = ANSWERS
-    for column in columns if not any(x.can_be_label for x in columns) else ():
+    for column in columns:
         chats = [items_of(value) or () for value in column.sampled_values]
         last = [chat[-1] for chat in chats if chat and isinstance(chat[-1], dict)]
         field = next((x for x in text_fields if last and x in last[0]), None)

@@ -12,7 +12,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming, shown_names
-from seqtrain.proposal.shell import rewriting, rewritten, set_option
+from seqtrain.proposal.shell import rewriting, rewritten, rewritten_at_once, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.cells import is_number
@@ -185,8 +185,7 @@ def _with_plain_digits(column: ColumnProfile, table: Table) -> str:
     file = table.only_file
     if file is None or not table.is_delimited:
         return f"{found}: write them with the digits 0 to 9"
-    line, target = rewriting(["python3", "-c", PLAIN_DIGITS], file, "digits")
-    return f"{found}: {line} && seqtrain init {target}"
+    return f"{found}: {rewritten_at_once(['python3', '-c', PLAIN_DIGITS], file, 'digits')}"
 
 
 def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
@@ -212,19 +211,18 @@ def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str,
         f"{names}: cells such as {listed([*dict.fromkeys(cells)], MOST_NAMED)} are no plain numbers"
     )
     units = {unit for column in columns for unit in column.units} - {""}
-    hint = "write each number in a column of its own"
+    hint = "write "
     if len(units) > 1:
-        hint = (
-            f"write numbers in one unit where {listed(sorted(units), MOST_NAMED)} are units, and "
-        )
-        hint += "each number in a column of its own"
+        hint += f"numbers in one unit where {listed(sorted(units), MOST_NAMED)} are units, and "
+    hint += "each number in a column of its own"
     file = table.only_file
-    if file is None or not _has_named_columns(table):
+    if file is None or not table.has_named_columns:
         return found, hint
     places = " ".join(str(table.columns.index(column)) for column in columns)
     command = ["python3", "-c", SPLITTING.format(mark=delimiter_of(table)), places]
-    line, target = rewriting([*command, *(["marks"] if marks else [])], file, "numbers")
-    return found, f"{hint}: {line} && seqtrain init {target}"
+    if marks:
+        command.append("marks")
+    return found, f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
 
 
 def _with_points(table: Table) -> str:
@@ -241,15 +239,15 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
 
     The reading whose dates are closest together comes first.
     """
-    if roles.id is None or roles.order or not _has_named_columns(table):
+    if roles.id is None or roles.order or not table.has_named_columns:
         return
     unread = [x for x in table.columns if x.kind == "time" and np.isnan(x.numbers).all()]
     for column in unread:
         cells = [str(value).strip() for value in column.values if str(value).strip()]
         for _, first, form in sorted(_readings_of_dates(cells)):
             command = _rewriting_cells(column, table, WITH_YEAR_FIRST, form)
-            line, target = rewriting(command, table.file, first)
-            yield f"{column.shown}: if the {first} comes first: {line} && seqtrain init {target}"
+            line = rewritten_at_once(command, table.file, first)
+            yield f"{column.shown}: if the {first} comes first: {line}"
 
 
 def commands_for_marks(table: Table) -> list[str]:
@@ -259,7 +257,7 @@ def commands_for_marks(table: Table) -> list[str]:
     rows that have no x may be a class, too.
     """
     named = table.layout.options.named("label")
-    columns = [x for x in table.columns if x.distinct == 1 and x.blank >= 0]
+    columns = [column for column in table.columns if column.marks_rows]
     if not named and any(column.can_be_label for column in table.columns):
         return []
     lines = list[str]()
@@ -269,18 +267,13 @@ def commands_for_marks(table: Table) -> list[str]:
         mark = next(str(value) for value in column.values if value != "")
         other = "no" if mark.lower() != "no" else "yes"
         line = f"if a blank cell of {column.shown} is a class beside {quote(mark, 30)}"
-        if not _has_named_columns(table):
+        if not table.has_named_columns:
             lines.append(f"{line}, write {other} there")
             continue
         command = _rewriting_cells(column, table, FILLED, other)
         label = options_naming("label", [column])
         lines += [f"{line}:", *rewritten(command, table.file, "filled", label)]
     return lines
-
-
-def _has_named_columns(table: Table) -> bool:
-    """Return True for csv and tsv whose first row names the columns, without joined columns."""
-    return table.is_delimited and bool(table.header) and not table.layout.joins
 
 
 def _rewriting_cells(column: ColumnProfile, table: Table, cell: str, argument: str) -> list[str]:

@@ -8,12 +8,7 @@ import numpy as np
 from seqtrain.proposal.class_files import FEWEST_PIECES
 from seqtrain.proposal.names import is_counting
 from seqtrain.proposal.nested import rewritten_objects
-from seqtrain.proposal.profile import (
-    REPEATS,
-    ColumnProfile,
-    Columns,
-    without,
-)
+from seqtrain.proposal.profile import REPEATS, ColumnProfile, Columns, without
 from seqtrain.proposal.shell import rewritten, set_option
 from seqtrain.proposal.step_ids import SHORTEST_RUN
 from seqtrain.proposal.table import Table

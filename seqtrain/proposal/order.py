@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.proposal.cell_kinds import (
-    Floats,
-    Integers,
-)
+from seqtrain.proposal.cell_kinds import Floats, Integers
 from seqtrain.proposal.names import (
     COUNTERS,
     LEVEL_OF_DATES,

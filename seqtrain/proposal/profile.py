@@ -802,6 +802,11 @@ class ColumnProfile:
         return is_multi_hot(numbers.astype(int).tolist() for numbers in self.lists)
 
     @property
+    def marks_rows(self) -> bool:
+        """True if some cells are blank, and all others are equal, such as an x."""
+        return self.distinct == 1 and self.blank >= 0
+
+    @property
     def is_multi_hot(self) -> bool:
         """True if the column holds lists of one length with only 0 and 1 that repeat."""
         lists = self.lists if self.holds_marks else []

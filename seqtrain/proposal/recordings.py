@@ -26,10 +26,7 @@ from seqtrain.proposal.label_files import pattern_of
 from seqtrain.proposal.names import is_no_outcome, names_outcome
 from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.reading import (
-    ReadingProgress,
-    read_alone,
-)
+from seqtrain.proposal.reading import ReadingProgress, read_alone
 from seqtrain.proposal.roles import commands, set_command
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table

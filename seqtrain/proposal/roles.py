@@ -34,13 +34,7 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import (
-    FREE_WORDS,
-    LABEL_KINDS,
-    ColumnProfile,
-    Columns,
-    determines,
-)
+from seqtrain.proposal.profile import FREE_WORDS, LABEL_KINDS, ColumnProfile, Columns, determines
 from seqtrain.proposal.shell import set_option
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import EVERY
@@ -285,7 +279,7 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
         if not (label.holds_codes or names_property(label)):
             others = [x for x in others if names_outcome(x) or determines(label, x)]
     else:  # an x beside blank cells may mark a class
-        others += [x for x in columns if x.distinct == 1 and x.blank >= 0 and x.name != ""]
+        others += [x for x in columns if x.marks_rows and x.name != ""]
     if not others:
         return []
     shown = [options_naming("label", [column]) for column in others[:MOST_LABELS]]

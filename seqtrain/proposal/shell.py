@@ -52,6 +52,12 @@ def rewritten(
     return [f"  {line}", " ".join(["  seqtrain init", target, *options])]
 
 
+def rewritten_at_once(command: Sequence[str], path: str, suffix: str) -> str:
+    """Return one line with the two commands of `rewritten`."""
+    line, target = rewriting(command, path, suffix)
+    return f"{line} && seqtrain init {target}"
+
+
 def init_line(*words: str) -> str:
     """Return a line of a message: the command `seqtrain init` with some files and options."""
     return f"  {shlex.join(['seqtrain', 'init', *words])}"

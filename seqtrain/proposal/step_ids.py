@@ -114,7 +114,7 @@ def _moments(columns: Columns, labels: Columns) -> list[ColumnProfile]:
         if column.kind != "time" or FEWEST_PER_TIME * column.distinct > column.rows:
             continue
         has_label = any(refines(column, x) for x in labels if x is not column)
-        if has_label and find_order(without(columns, [column]), column):
+        if has_label and _sorts_rows_of(columns, column):
             found.append(column)
     return found
 
@@ -175,7 +175,7 @@ def _likeliest_ids(found: Columns, columns: Columns) -> list[ColumnProfile]:
 
 def _sorts_rows_of(columns: Columns, id: ColumnProfile) -> bool:
     """Return True if other columns sort the rows of an id, such as dates do."""
-    return bool(find_order([x for x in columns if x is not id], id))
+    return bool(find_order(without(columns, [id]), id))
 
 
 def _may_be_property(column: ColumnProfile, columns: Columns) -> bool:

@@ -91,6 +91,11 @@ class Table:
         return self.format in ("csv", "tsv")
 
     @property
+    def has_named_columns(self) -> bool:
+        """True for csv and tsv whose first row names the columns, without joined columns."""
+        return self.is_delimited and bool(self.header) and not self.layout.joins
+
+    @property
     def files(self) -> list[str]:
         """The files, or the folder, if a pattern names them."""
         return matching_files(self.path)

@@ -41,11 +41,7 @@ from seqtrain.proposal.number_forms import (
 )
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
-from seqtrain.proposal.profile import (
-    ColumnProfile,
-    Columns,
-    without,
-)
+from seqtrain.proposal.profile import ColumnProfile, Columns, without
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,

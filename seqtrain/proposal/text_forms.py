@@ -359,21 +359,21 @@ def _refuse_unnamed(table: Table, first: Sequence[str], columns: Sequence[Column
     """
     named = [column for cell, column in zip(first, columns, strict=True) if cell.strip()]
     for at, column in enumerate(columns):
+        if first[at].strip():
+            continue
         name = ""
         if tells_labels(column) and not any(map(tells_labels, named)):
             name = "label"
         elif column.is_free_text and not any(x.differs and x.words > 1.5 for x in named):
             name = "text"
-        if first[at].strip() or not name or name in first:
+        if not name or name in first:
             continue
         names = delimited_line([*first[:at], name, *first[at + 1 :]], delimiter_of(table))
         header = re.sub(r"([\\&/])", r"\\\1", names.rstrip("\n"))
-        command, target = rewriting(["sed", f"1s/.*/{header}/"], table.file, "named")
         raise DataError(
             f"{table.name}:1: column {at}, counted from 0, has no name, but seems to hold the "
             f"{name}s; to name it:",
-            f"  {command}",
-            f"  seqtrain init {target}",
+            *rewritten(["sed", f"1s/.*/{header}/"], table.file, "named"),
         )
 
 

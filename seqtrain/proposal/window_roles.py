@@ -9,12 +9,7 @@ from seqtrain.proposal.joined_ids import find_joined_id
 from seqtrain.proposal.names import is_code_or_owner, is_id_or_owner, is_time
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order, find_order
-from seqtrain.proposal.profile import (
-    ColumnProfile,
-    Columns,
-    determines,
-    without,
-)
+from seqtrain.proposal.profile import ColumnProfile, Columns, determines, without
 from seqtrain.proposal.roles import (
     MOST_CLASSES,
     Roles,

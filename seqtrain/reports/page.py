@@ -207,17 +207,11 @@ def curves(runs: Sequence[RunReport]) -> list[Chart]:
                 found = ((epoch["epoch"], number_at(epoch, *path)) for epoch in run.epochs)
                 points = [(epoch, value) for epoch, value in found if value is not None]
                 name = " ".join([*([run.name] if len(runs) > 1 else []), *path[:-1]]) or title
-                lines += (
-                    [
-                        Line(
-                            name,
-                            points,
-                            f"s{number % COLOURS}{' dashed' if path[0] == 'train' else ''}",
-                        )
-                    ]
-                    if points
-                    else []
-                )
+                style = f"s{number % COLOURS}"
+                if path[0] == "train":
+                    style += " dashed"
+                if points:
+                    lines.append(Line(name, points, style))
         if lines:
             charts.append(line_chart(title, lines, "epoch", percent=title == "accuracy"))
     return charts

@@ -14,12 +14,7 @@ from seqtrain.sequences.examples import Sequences, Steps, joined
 from seqtrain.sequences.grouping import IdColumns, grouped
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.labels import LabelReader
-from seqtrain.sequences.schema import (
-    Column,
-    keeps_all,
-    number_columns,
-    token_columns,
-)
+from seqtrain.sequences.schema import Column, keeps_all, number_columns, token_columns
 from seqtrain.tables.blocks import (
     FILE,
     FOLDER,

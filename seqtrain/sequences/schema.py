@@ -12,12 +12,7 @@ from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved, refuse
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Selection
 from seqtrain.tables.cells import name_of, text_of
-from seqtrain.tables.formats import (
-    FORMATS,
-    IN_MEMORY,
-    formats_holding,
-    resolve_format,
-)
+from seqtrain.tables.formats import FORMATS, IN_MEMORY, formats_holding, resolve_format
 from seqtrain.tables.join import for_split
 from seqtrain.tables.opening import STDIN
 from seqtrain.tables.times import TIME_TYPES

@@ -29,12 +29,7 @@ from seqtrain.training.initial_weights import initial_network
 from seqtrain.training.processes import SINGLE, Processes
 from seqtrain.training.progress import Progress, checked_progress
 from seqtrain.training.row_weights import RowWeights
-from seqtrain.training.setups import (
-    PhaseSetup,
-    pretraining_setup,
-    refit_setup,
-    training_setup,
-)
+from seqtrain.training.setups import PhaseSetup, pretraining_setup, refit_setup, training_setup
 from seqtrain.training.stopping import best_epoch, epochs_for_refit, stops_early
 
 VALIDATION_LOGITS = "validation.logits"

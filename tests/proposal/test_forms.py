@@ -29,6 +29,13 @@ def name(draw: random.Random) -> str:
     return "".join(draw.choices(SYLLABLES, k=3))
 
 
+def follow(refused: str, program: str, cli: Any) -> None:
+    """Run the only command of a program that is printed, and the command of init below it."""
+    line, init = re.findall(rf"^seqtrain:   ({program} .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(line, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+
+
 def sentence(draw: random.Random, *words: str) -> str:
     found = [*draw.choices(SYLLABLES, k=7), *words]
     draw.shuffle(found)
@@ -1033,9 +1040,7 @@ def test_labels_of_fasttext_after_texts_are_moved_by_the_printed_command(
     ends = [" __label__".join(["", *draw.sample("pqr", draw.randint(1, 2))]) for _ in range(60)]
     Path("a b.txt").write_text(" \r\n".join(f"{sentence(draw)}{end}" for end in ends))
     refused = cli("init", "a b.txt", code=2).err
-    move, init = re.findall(r"^seqtrain:   (perl .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(move, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "perl", cli)
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sorted(data.preprocessing.labels) == ["p", "q", "r"]
     assert {*data.splits["train"].lengths.tolist()} == {7}
@@ -1185,9 +1190,7 @@ def test_columns_between_blanks_are_divided_by_the_printed_command(
         lines.insert(0, f"# {'  '.join(names)}" if head == "# names" else "# made in May")
     Path(file).write_text("\r\n".join(lines) + "\r\n")
     refused = cli("init", file, code=2).err
-    divide, init = re.findall(r"^seqtrain:   (awk .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(divide, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "awk", cli)
     config = parse_config(Path("c.yaml").read_text())
     has_names = head not in ("none", "# comment")
     assert config.data.label == ("kind" if has_names else 3 if is_step else 0)
@@ -1439,9 +1442,7 @@ def test_a_label_after_a_blank_is_divided_by_the_printed_command(tmp_path, monke
     lines = [" ".join([*row, "uv"[i % 2]]) for i, row in enumerate(numbers)]
     Path("a b.txt").write_text(" \r\n".join(lines))
     refused = cli("init", "a b.txt", code=2).err
-    divide, init = re.findall(r"^seqtrain:   (awk .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(divide, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "awk", cli)
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sorted(data.preprocessing.labels) == ["u", "v"]
     assert {*data.splits["train"].lengths.tolist()} == {8, 9, 10, 11, 12}
@@ -1492,9 +1493,7 @@ def test_numbered_columns_of_several_channels_are_joined_by_the_printed_command(
     names = [CHANNEL_NAMES[form](*place) for place in places]
     write(Path("it's wide.csv"), ["subject", *names, "kind"], rows, draw.choice(",;"))
     refused = cli("init", "it's wide.csv", code=2).err
-    join, init = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(join, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "python3", cli)
     config = parse_config(Path("c.yaml").read_text())
     assert (len(config.data.sequence), config.data.label) == (len(channels), "kind")
     store = prepare(config).splits["train"]

@@ -16,7 +16,7 @@ from seqtrain.config import parse_config
 from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.sequences.dataset import prepare
-from tests.proposal.test_forms import draw, name, proposed, recording, sentence, write
+from tests.proposal.test_forms import draw, follow, name, proposed, recording, sentence, write
 from tests.tables.test_xlsx import write as write_workbook
 
 __all__ = ["draw"]
@@ -528,9 +528,7 @@ def test_recordings_as_text_are_written_as_csv_by_the_printed_command(
         rows = recording(draw, i % 2)
         write(Path(f"my takes/{labels[i % 2]}_{i:02d}.txt"), [], rows, mark)
     refused = cli("init", "my takes", code=2).err
-    convert, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(convert, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "mkdir", cli)
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
 
 
@@ -643,9 +641,7 @@ def test_given_labels_of_another_number_of_texts_are_refused(
     texts[draw.randrange(1, 59)] = ""
     Path("my texts.txt").write_text("\n".join(texts) + "\n")
     refused = cli("init", "my texts.txt", labels, code=2).err
-    fill, init = re.findall(r"^seqtrain:   (awk .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(fill, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "awk", cli)
     assert class_counts("c.yaml") == {"u": 30, "v": 30}
 
 
@@ -678,9 +674,7 @@ def test_names_of_recordings_with_other_folders_and_endings(tmp_path, monkeypatc
     mark = draw.choice(",;")
     write(Path("my labels.csv"), ["clip", "label"], rows, mark)
     refused = cli("init", "my rec", "my labels.csv", code=2).err
-    shorten, init = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(shorten, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "python3", cli)
     assert class_counts("c.yaml") == {"a": 12, "b": 12}
 
 
@@ -693,9 +687,7 @@ def test_a_file_of_labels_without_a_header(tmp_path, monkeypatch, draw, cli, key
     rows = [f"{key.format(i)},{'ab'[i % 2]}" for i in range(24)]
     Path("in/REFERENCE.csv").write_text("\n".join(rows) + "\n")
     refused = cli("init", *given, code=2).err
-    rewrite, init = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(rewrite, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "python3", cli)
     assert class_counts("c.yaml") == {"a": 12, "b": 12}
 
 
@@ -724,9 +716,7 @@ def test_texts_in_files_with_labels_in_a_table(tmp_path, monkeypatch, draw, cli,
         rows.append([key.format(i), ["news", "sport"][i % 2]])
     write(Path("my texts/metadata.csv"), ["filename", "genre"], rows, draw.choice(",;"))
     refused = cli("init", *given, code=2).err
-    rewrite, init = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(rewrite, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "python3", cli)
     assert class_counts("c.yaml") == {"news": 20, "sport": 20}
 
 
