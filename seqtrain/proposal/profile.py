@@ -936,7 +936,8 @@ Columns: TypeAlias = Sequence[ColumnProfile]
 
 def without(columns: Columns, taken: Collection[ColumnProfile | None]) -> list[ColumnProfile]:
     """Return the columns that aren't among those that are taken."""
-    return [column for column in columns if column not in taken]
+    unwanted = set(taken)
+    return [column for column in columns if column not in unwanted]
 
 
 class JoinedColumn(ColumnProfile):
