@@ -135,11 +135,15 @@ def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
     median, _, steps = facts.lengths
     channels = len(table.step_columns) or facts.channels
     are_arrays = table.format == "npz"
-    are_lists = roles.id is None and [x.kind for x in roles.sequence] == ["series"]
+    are_lists = roles.id is None and {x.kind for x in roles.sequence} == {"series"}
     if not (are_arrays or are_lists) or channels <= max(steps, 1) or median < steps:
         return []
     found = f"{table.name}: {counted(steps, 'time step')} of {channels} channels"
     lines = [f"{found}; if the channels come first in each, write them last"]
+    if 1 < len(roles.sequence) < FEWEST_WIDE:
+        return []
+    if len(roles.sequence) > 1:
+        return [f"{found}; if each column is a time step, write one list of all: [[1, 2], [3, 4]]"]
     if not are_arrays:
         return lines + _lines_of_lists(table, roles.sequence[0])
     given = table.layout.train

@@ -33,7 +33,8 @@ COMMAS_TO_POINTS = (
 SPLITTING = (
     "import csv, re, sys; k, marks = [*map(int, sys.argv[1].split())], len(sys.argv) > 2; "
     "h, *r = [x for x in csv.reader(sys.stdin, delimiter='{mark}') if x]; "
-    "p = re.compile('(?:^|(?<=[,;([])) *[-+]?[0-9]+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?'); "
+    "n = '[0-9]+(?:[{point}][0-9]+)?(?:[eE][-+]?[0-9]+)?'; "
+    "p = re.compile('(?:^|(?<=[,;([ ])) *[-+]?' + n + '|' + n); "
     "n = {{i: max(len(p.findall(x[i])) for x in r) for i in k}}; "
     "f = lambda c, i: (p.findall(c) + n[i] * [''])[:n[i]] + marks * [p.sub('', c).strip()]; "
     "g = lambda c, i: [c + (n[i] > 1) * f'_{{j + 1}}' for j in range(n[i])] + marks * [c + '_mark']"
@@ -236,6 +237,17 @@ def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str,
     found = (
         f"{names}: cells such as {listed([*dict.fromkeys(cells)], MOST_NAMED)} are no plain numbers"
     )
+    return found, numbers_in_columns(columns, table, marks=marks)
+
+
+def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -> str:
+    """Return the advice to write each number of columns in a column of its own, with a command.
+
+    Args:
+        columns: The columns.
+        table: The table.
+        marks: True to keep what isn't a number in a further column, if it differs.
+    """
     units = {unit for column in columns for unit in column.units} - {""}
     are_scales = len(units) > 0 and units <= SCALES.keys()
     hint = "write "
@@ -247,17 +259,19 @@ def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str,
         hint += "each number in a column of its own"
     file = table.only_file
     if file is None or not table.has_named_columns:
-        return found, hint
+        return hint
     places = " ".join(str(table.columns.index(column)) for column in columns)
     mark = delimiter_of(table)
     if are_scales:
         scales = json.dumps({unit: SCALES[unit] for unit in sorted(units)})
         command = ["python3", "-c", SCALING.format(mark=mark, scales=scales), places]
-        return found, f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
-    command = ["python3", "-c", SPLITTING.format(mark=mark), places]
+        return f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
+    has_commas = any(x.has_decimal_commas or not x.holds_points for x in columns)
+    code = SPLITTING.format(mark=mark, point=".,"[: 1 + has_commas])
+    command = ["python3", "-c", code, places]
     if marks:
         command.append("marks")
-    return found, f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
+    return f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
 
 
 def _with_points(table: Table) -> str:
