@@ -900,13 +900,59 @@ def test_a_key_may_have_another_name_in_each_file(tmp_path, monkeypatch, draw, c
     command = ["init", *(paths if given == "the files" else ["my data"])]
     if given != "X and y":
         refused = cli(*command, code=2).err
-        command = shlex.split(re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)[0])
+        found = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)[0]
+        command = shlex.split(found, comments=True)
     cli(*command, "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     (join,) = data.join
     files_and_keys = {data.train: join["on"]["left"], join["file"]: join["on"]["right"]}
     assert files_and_keys == dict(zip(paths, ["case", "who"], strict=True))
     assert (data.label, data.id) == ("verdict", "case" if steps else None)
+
+
+@pytest.mark.parametrize("given", ["folder", "files", "beside"])
+@pytest.mark.parametrize("steps", [4, 0])
+def test_columns_are_a_key_together(tmp_path, monkeypatch, draw, given, steps):
+    """No column of both files is a key, and the label follows from no part of the key."""
+    monkeypatch.chdir(tmp_path)
+    keys = [(who, run) for who in range(12) for run in range(1, 6)]
+    label_of = {key: draw.choice("uv") for key in keys}
+    inputs, labels = "in/signal.csv", "in/runs.csv"
+    if given == "beside":
+        inputs, labels = "in/train.csv", "in/labels.csv"
+    if steps:
+        rows = [[who, run, t, draw.random()] for who, run in keys for t in range(steps)]
+        write(Path(inputs), ["patient", "run", "t", "ax"], rows)
+    else:
+        inputs = "in/X_train.csv"
+        labels = "in/y_train.csv"
+        shuffled = draw.sample(keys, len(keys))
+        write(Path(inputs), ["patient", "run", "note"], [[*x, sentence(draw)] for x in shuffled])
+    rows = [[run, label_of[who, run], who] for who, run in draw.sample(keys, len(keys))]
+    write(Path(labels), ["run", "outcome", "patient"], rows)
+    files = {"folder": ["in"], "files": [inputs, labels], "beside": [inputs]}[given]
+    data = parse_config(propose(files, InitOptions()).text).data
+    (join,) = data.join
+    assert (data.train, join["file"], sorted(join["on"])) == (inputs, labels, ["patient", "run"])
+    assert (data.label, data.id) == ("outcome", ["patient", "run"] if steps else None)
+
+
+def test_keys_of_which_few_are_in_both_files_are_counted(tmp_path, monkeypatch, draw, cli):
+    """The command leaves out the rows without a partner. Its comment has their number."""
+    monkeypatch.chdir(tmp_path)
+    keys = [f"{name(draw)}{i}" for i in range(90)]
+    rows = [[i, key, t, draw.random()] for i, key in enumerate(keys[:60]) for t in range(4)]
+    write(Path("in/visits.csv"), ["id", "case", "day", "ax"], rows)
+    others = [[key, draw.choice("uv"), draw.randint(20, 60)] for key in keys[40:]]
+    write(Path("in/people.csv"), ["id", "verdict", "age"], others)
+    refused = cli("init", "in", code=2).err
+    (command,) = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    assert "# 20 of 60 values of 'case'" in command
+    cli(*shlex.split(command, comments=True), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    on = {"left": "case", "right": "id"}
+    assert config.data.join == [{"file": "in/people.csv", "on": on}]
+    assert sum(map(len, prepare(config).splits.values())) == 20
 
 
 def test_rows_numbered_alike_by_a_file_of_other_data_are_joined_by_a_printed_command(
