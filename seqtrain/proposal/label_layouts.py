@@ -20,6 +20,7 @@ from seqtrain.proposal.file_names import (
     Choice,
     inside,
     num_lines,
+    odd_name,
     split_of,
     two_levels,
     words_of,
@@ -562,7 +563,7 @@ def recordings_and_labels(
 
     The recordings are a folder, a pattern, or all other files.
     """
-    found = [path for path in files if _may_hold_labels(path)]
+    found = [path for path in files if _may_hold_labels(path)] or odd_name(files)
     if len(files) == 2:
         found = [path for path in files if os.path.isfile(path)]
     others = [path for path in files if path not in found]
@@ -679,7 +680,7 @@ def _possible_label_files(layout: FileLayout) -> list[tuple[list[str], list[str]
         folder = os.path.dirname(train)
     if len(recordings) < FEWEST_FILES:
         return []
-    inside = [path for path in recordings if _may_hold_labels(path)]
+    inside = [path for path in recordings if _may_hold_labels(path)] or odd_name(recordings)
     if len(inside) > MOST_LABEL_FILES:
         return []
     others = [path for path in recordings if path not in inside]

@@ -48,7 +48,7 @@ from seqtrain.proposal.recordings import (
     recognise_class_files,
     recognise_names,
     recordings_of,
-    recordings_of_train,
+    recordings_of_splits,
     refuse_paths_as_labels,
     with_partitions,
     with_pattern,
@@ -108,7 +108,7 @@ def find_layout(
         joined = joined_by_key(files, options, progress)
         if joined is not None:
             return joined
-        splits = recordings_of_train(files, progress)
+        splits = recordings_of_splits(files, progress)
     layout = FileLayout(splits or _splits(files, test), options)
     train = layout.train
     if train[0].startswith(MEMORY):

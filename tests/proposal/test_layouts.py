@@ -193,6 +193,27 @@ def test_labels_in_folders_and_in_names_are_commands(tmp_path, monkeypatch, draw
     assert found == {frozenset(sites), frozenset(moves)}
 
 
+@pytest.mark.parametrize("given", ["folder", "files"])
+@pytest.mark.parametrize("form", ["{split}_{label}_{i}", "{label}-{i}-{split}"])
+def test_names_tell_split_and_label(tmp_path, monkeypatch, draw, given, form):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw) for _ in range(3)]
+    sizes = {"train": 24, "val": 9, "test": 6}
+    files = []
+    for split, size in sizes.items():
+        for i in range(size):
+            path = Path("in", form.format(split=split, label=labels[i % 3], i=i)).with_suffix(
+                ".csv"
+            )
+            files.append(write(path, ["ax", "ay"], recording(draw, i % 3)))
+    config = parse_config(propose(["in"] if given == "folder" else files, InitOptions()).text)
+    assert (config.data.label, config.data.id) == ("label", "file")
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {*labels}
+    found = {split: len(store) for split, store in data.splits.items()}
+    assert found == {"train": 24, "validation": 9, "test": 6}
+
+
 @pytest.mark.parametrize("given", ["a folder", "a pattern", "its files"])
 @pytest.mark.parametrize("ending", ["csv", "npy", "xlsx"])
 def test_folders_of_recordings_are_classes(tmp_path, monkeypatch, draw, given, ending):
@@ -277,6 +298,8 @@ def write_recordings(draw, keys: str, labels: str = "labels.csv") -> list[str]:
         (["rec"], "labels.csv"),
         (["rec"], "rec/labels.csv"),
         (["."], "metadata.csv"),
+        (["rec"], "rec/train.csv"),
+        (["files", "rec/overview.csv"], "rec/overview.csv"),
     ],
 )
 def test_recordings_have_their_labels_in_a_file(tmp_path, monkeypatch, draw, keys, given, labels):
