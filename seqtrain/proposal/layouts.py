@@ -83,8 +83,8 @@ def find_layout(
     """Return the layout of data files.
 
     Args:
-        files: Data files, or one folder. The splits in the folder are used. A folder without splits
-            is train itself.
+        files: Data files, or one folder or pattern. The splits among its files are used. If there
+            are none, it is train itself.
         test: The test file, or None to recognize it by its name.
         options: Options of the user. A label among them is searched in other files only if the
             file of train lacks it.
@@ -98,6 +98,10 @@ def find_layout(
         refuse_endings_as_labels(files)
     if len(files) == 1 and os.path.isdir(files[0]):
         files = pairs_inside(files[0], progress) or _splits_inside(files[0]) or files
+    elif len(files) == 1:
+        matching = matching_files(files[0])
+        if {"train"} < {split_of(path) for path in matching}:
+            files = matching
     if test is None:
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:

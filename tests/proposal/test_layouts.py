@@ -193,7 +193,7 @@ def test_labels_in_folders_and_in_names_are_commands(tmp_path, monkeypatch, draw
     assert found == {frozenset(sites), frozenset(moves)}
 
 
-@pytest.mark.parametrize("given", ["folder", "files"])
+@pytest.mark.parametrize("given", ["folder", "files", "pattern"])
 @pytest.mark.parametrize("form", ["{split}_{label}_{i}", "{label}-{i}-{split}"])
 def test_names_tell_split_and_label(tmp_path, monkeypatch, draw, given, form):
     monkeypatch.chdir(tmp_path)
@@ -206,7 +206,8 @@ def test_names_tell_split_and_label(tmp_path, monkeypatch, draw, given, form):
                 ".csv"
             )
             files.append(write(path, ["ax", "ay"], recording(draw, i % 3)))
-    config = parse_config(propose(["in"] if given == "folder" else files, InitOptions()).text)
+    paths = {"folder": ["in"], "files": files, "pattern": ["in/*.csv"]}[given]
+    config = parse_config(propose(paths, InitOptions()).text)
     assert (config.data.label, config.data.id) == ("label", "file")
     data = prepare(config)
     assert {*data.preprocessing.labels} == {*labels}
