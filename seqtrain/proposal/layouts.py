@@ -24,6 +24,7 @@ from seqtrain.proposal.file_names import (
     inside,
     split_of,
 )
+from seqtrain.proposal.first_lines import first_lines
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
     joined_by_key,
@@ -56,7 +57,6 @@ from seqtrain.proposal.recordings import (
 from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.blocks import FILE, LABEL, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
