@@ -380,6 +380,8 @@ def classes_without_values(
     """
     if not columns or any(column.rows != label.rows for column in columns):
         return
+    if any(not column.kind_counts["missing"] for column in columns):
+        return
     labels = label.codes
     if id is not None:  # perhaps one row of an id has its label
         known = ~label.is_blank

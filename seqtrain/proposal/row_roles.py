@@ -32,6 +32,7 @@ from seqtrain.proposal.profile import (
     LIST_KINDS,
     ColumnProfile,
     Columns,
+    JoinedColumn,
     determines,
     refines,
     without,
@@ -488,6 +489,9 @@ def _few_numbers(
     for column in others:
         if label is not None and _may_be_moment(column, label):
             lines += listed_commands("id", [(column, "the rows of one value are a sequence")])
+            machines = [x for x in others if x is not label and _has_row_per_time(x, column)]
+            rows = f"its rows, sorted by {column.shown}, are cut into windows"
+            lines += listed_commands("id", [(x, rows) for x in machines])
     if label is not None:
         lines += _command_for_numbers(numbers)
     return lines
@@ -498,6 +502,13 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
     if column.kind != "time" or 2 * column.distinct > column.rows or not column.is_contiguous:
         return False
     return refines(column, label)
+
+
+def _has_row_per_time(column: ColumnProfile, times: ColumnProfile) -> bool:
+    """Return True for values that have one row each at every time, as machines and places have."""
+    if not column.can_be_label or column.distinct * times.distinct != column.rows:
+        return False
+    return JoinedColumn(column, times).distinct == column.rows
 
 
 def _command_for_numbers(numbers: Columns) -> list[str]:

@@ -203,6 +203,20 @@ def test_machines_that_fail_at_one_hour_are_the_ids(draw, cli, machine, is_sorte
     assert data.window is not None
 
 
+@pytest.mark.parametrize("machine", ["turbine", "station", "asset"])
+def test_numbers_with_a_row_at_each_time_are_offered_as_ids(draw, cli, machine):
+    rows = [
+        [f"2024-01-{1 + hour // 24:02} {hour % 24:02}:00:00", own, draw.gauss(9, 1), int(hour > 60)]
+        for hour in range(72)
+        for own in range(1, 13)
+    ]
+    write(Path("a.csv"), ["datetime", machine, "volt", "failure"], rows)
+    asked = printed(cli("init", "a.csv", code=2).err)
+    (command,) = [command for command in asked if command[-2:] == ["--id", machine]]
+    cli(*command, "-o", "c.yaml", "--force")
+    assert (data_of().id, data_of().order) == (machine, "datetime")
+
+
 MISSING = ["n/a", "NA", "-", "null"]
 
 
@@ -235,14 +249,12 @@ def test_a_class_without_values_is_doubted(draw, cli, cell, form):
 
 def test_numbers_without_relation_to_the_label_are_no_tokens(cli):
     """Chance seems to tell a label by many different numbers, in some draws."""
-    for seed, ids, steps, classes in ((22, 10, 60, 2), (7, 40, 20, 3), (24, 100, 10, 4)):
-        draws, rows = np.random.default_rng(seed), []
+    for seed, ids, steps, classes in ((144, 10, 60, 2), (225, 10, 60, 2), (188, 100, 10, 4)):
+        draws, rows = np.random.default_rng(seed), list[list[Any]]()
         for own in range(ids):
-            draws.normal(0, 1)
             for step in range(steps):
-                rows.append(
-                    [f"k{own}", step, int(300 + 60 * draws.normal(0, 1)), "abcde"[own % classes]]
-                )
+                value = int(300 + 60 * draws.normal(0, 1))
+                rows.append([f"k{own}", step, value, "abcde"[own % classes]])
         write(Path("a.csv"), ["id", "t", "value", "kind"], rows)
         cli("init", "a.csv", "-o", "c.yaml", "--force")
         assert data_of().steps["value"] == "number"
