@@ -9,6 +9,7 @@ from typing import Any
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.divisions import refuse_labels_before_blanks
 from seqtrain.proposal.doubts import command_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.fasta_fields import commands_for_fields, refuse_fields
@@ -17,7 +18,7 @@ from seqtrain.proposal.profile import MOST_MARKS, Columns
 from seqtrain.proposal.roles import Roles, odd_numbers, set_command
 from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import better_reading, refuse_labels_before_blanks
+from seqtrain.proposal.text_forms import better_reading
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import FILE
 from seqtrain.tables.delimited import REPEATED_HEADER

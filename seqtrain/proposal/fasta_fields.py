@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 
 from seqtrain.errors import DataError
+from seqtrain.proposal.first_lines import first_lines
 from seqtrain.proposal.shell import rewritten_at_once
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.lines import FASTA_LABEL
 from seqtrain.text import counted
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
+from seqtrain.proposal.first_lines import first_lines
 from seqtrain.proposal.number_forms import numbers_in_columns
 from seqtrain.proposal.profile import LIST_KINDS, REPEATS, ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles, set_command
 from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.cells import items_of
 from seqtrain.text import listed, quote
 

@@ -65,8 +65,14 @@ REWRITING_CELLS = (
 )
 """Program of Python that writes other cells in a column of csv, each from the one there, x."""
 WITH_YEAR_FIRST = "x and datetime.strptime(x, sys.argv[2]).isoformat()"
+POINTS_OF_LINE = (
+    'x and str([[*map(float, p.split())] for p in x[x.find("("):].replace("(", "").replace(")", "")'
+    '.split(",")])'
+)
+GEOMETRY = re.compile(r"(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\b[ ZM]*\(", re.I)
+"""Beginning of the text of a geometry."""
 FILLED = "x.strip() or sys.argv[2]"
-"""Such a cell: a date with the year first, and a text in place of a blank one."""
+"""Such a cell: a date with the year first, points, and a text in place of a blank one."""
 
 
 def check_decimal_marks(roles: Roles, table: Table) -> None:
@@ -239,6 +245,27 @@ def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -
     return f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
 
 
+def refuse_geometry(roles: Roles, table: Table) -> None:
+    """Raise a DataError if the sequence is a geometry, such as LINESTRING (10.1 50.2, 10.3 50.4).
+
+    Raises:
+        DataError: The error has a command that writes the numbers of a point in columns, or those
+            of a line as a list of points.
+    """
+    for column in roles.sequence:
+        texts = [x for x in column.sampled_values if x != ""] if column.kind == "text" else []
+        if not texts or not all(isinstance(x, str) and GEOMETRY.match(x) for x in texts):
+            continue
+        lines = [f"{table.name}: {column.shown} holds geometries, such as {quote(texts[0], 40)}"]
+        if all("," not in text for text in texts):
+            lines.append(f"  {numbers_in_columns([column], table)}")
+        elif table.has_named_columns:
+            command = _rewriting_cells(column, table, POINTS_OF_LINE)
+            lines[0] += "; to write lists of points:"
+            lines += rewritten(command, table.file, "points")
+        raise DataError(*lines)
+
+
 def _with_points(table: Table) -> str:
     """Return a command that writes decimal points in place of commas in the cells of a table."""
     path = table.file
@@ -290,17 +317,17 @@ def commands_for_marks(table: Table) -> list[str]:
     return lines
 
 
-def _rewriting_cells(column: ColumnProfile, table: Table, cell: str, argument: str) -> list[str]:
+def _rewriting_cells(column: ColumnProfile, table: Table, cell: str, *arguments: str) -> list[str]:
     """Return a command that writes other cells in a column of csv.
 
     Args:
         column: The column.
         table: The table, with a file whose columns have names.
         cell: Code of Python for the new cell.
-        argument: Argument of this code.
+        arguments: Arguments of this code.
     """
     code = REWRITING_CELLS.format(mark=delimiter_of(table), cell=cell)
-    return ["python3", "-c", code, str(table.columns.index(column)), argument]
+    return ["python3", "-c", code, str(table.columns.index(column)), *arguments]
 
 
 def _readings_of_dates(cells: Sequence[str]) -> Iterator[tuple[timedelta, str, str]]:
