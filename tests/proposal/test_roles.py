@@ -618,6 +618,6 @@ def test_settings_of_texts_that_the_user_asks_for_are_those_of_texts(tmp_path):
     rows = [["xy"[i % 2], " ".join(draw.choices(moves, k=30))] for i in range(300)]
     path = write(tmp_path / "moves.csv", ["label", "review"], rows)
     assert proposed(path)[0].data.kind == "tokens"
-    config, proposal = proposed(path, settings=["data.kind=text"])
+    config, _ = proposed(path, settings=["data.kind=text"])
     assert (config.data.kind, config.model.trees) == ("text", False)
     assert prepare(config).preprocessing.kind == "text"
