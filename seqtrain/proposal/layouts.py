@@ -49,7 +49,8 @@ from seqtrain.proposal.recordings import (
     recognise_class_files,
     recognise_names,
     recordings_of,
-    recordings_of_train,
+    recordings_of_splits,
+    refuse_groups_as_labels,
     refuse_paths_as_labels,
     with_partitions,
     with_pattern,
@@ -83,8 +84,8 @@ def find_layout(
     """Return the layout of data files.
 
     Args:
-        files: Data files, or one folder. The splits in the folder are used. A folder without splits
-            is train itself.
+        files: Data files, or one folder or pattern. The splits among its files are used. If there
+            are none, it is train itself.
         test: The test file, or None to recognize it by its name.
         options: Options of the user. A label among them is searched in other files only if the
             file of train lacks it.
@@ -98,6 +99,10 @@ def find_layout(
         refuse_endings_as_labels(files)
     if len(files) == 1 and os.path.isdir(files[0]):
         files = pairs_inside(files[0], progress) or _splits_inside(files[0]) or files
+    elif len(files) == 1:
+        matching = matching_files(files[0])
+        if {"train"} < {split_of(path) for path in matching}:
+            files = matching
     if test is None:
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:
@@ -108,7 +113,7 @@ def find_layout(
         joined = joined_by_key(files, options, progress)
         if joined is not None:
             return joined
-        splits = recordings_of_train(files, progress)
+        splits = recordings_of_splits(files, progress)
     layout = FileLayout(splits or _splits(files, test), options)
     train = layout.train
     if train[0].startswith(MEMORY):
@@ -130,6 +135,8 @@ def find_layout(
             f"{display_name(train[0])}: its labels may be in several places; choose one:",
             *(f"  {choice.command}" for choice in choices),
         )
+    if not choices and not options.named("label"):
+        refuse_groups_as_labels(layout, progress)
     if not choices and isinstance(layout.splits["train"], str):
         refuse_unread_label_file(layout, are_among=False)
         refuse_channels_alone(layout)
@@ -450,7 +457,9 @@ def commands_for_files(table: Table) -> list[str]:
     else:
         return []
     labels = [word for x in layout.options.named("label") for word in ("--label", str(x))]
-    return [found, init_line(*given, "--id", FILE, *labels)]
+    format = layout.options.get("format")  # a folder of folders is read as texts without it
+    kept = ["--format", format] if format else []
+    return [found, init_line(*given, *kept, "--id", FILE, *labels)]
 
 
 RECOGNISERS: tuple[Recogniser, ...] = (

@@ -35,7 +35,9 @@ from seqtrain.proposal.nested import (
 from seqtrain.proposal.number_forms import (
     check_decimal_marks,
     commands_for_measurements,
+    labels_of_bits,
     measurements_as_tokens,
+    refuse_scales,
     unclear_dates,
     written_in_two_ways,
 )
@@ -59,6 +61,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
 from seqtrain.tables.formats import resolve_format
+from seqtrain.tables.join import key_columns
 from seqtrain.text import quote
 
 FILES_LOOKED_FOR = 20
@@ -109,7 +112,7 @@ def roles_of(table: Table) -> Roles:
     check_decimal_marks(roles, table)
     about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)
-    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets)
+    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets, labels_of_bits)
     for doubts in (*about_numbers, *about_times, *about_cells):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
@@ -136,8 +139,7 @@ def _without_keys(table: Table) -> list[ColumnProfile]:
     options, keys = table.options, set[str]()
     parts = set(re.compile(table.layout.pattern or "").groupindex)
     for join in table.layout.joins:
-        on = join["on"]
-        keys.add(str(on["left"]) if isinstance(on, dict) else str(on))
+        keys.update(key_columns(join["on"])[0])
     named = {str(name) for option in COLUMN_OPTIONS for name in options.named(option)}
     return [column for column in table.columns if column.name not in (keys & parts) - named]
 
@@ -160,6 +162,7 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
     roles, doubts = step_table(columns, options), list[str]()
     if roles is not None:
         refuse_label_in_id(table, roles, options)
+        refuse_scales(roles, table)
     if roles is None or not roles.order:
         doubts = channel_doubts(table, columns)
     if roles is None:
