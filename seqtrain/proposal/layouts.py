@@ -40,7 +40,7 @@ from seqtrain.proposal.label_layouts import (
 from seqtrain.proposal.names import is_counter, is_time
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import without
-from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.reading import ReadingProgress, read_alone, read_table
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
     commands_for_patterns,
@@ -56,13 +56,13 @@ from seqtrain.proposal.recordings import (
     with_pattern,
 )
 from seqtrain.proposal.roles import Roles, set_command, shown_names
-from seqtrain.proposal.shell import init_line
+from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.table import Table
-from seqtrain.tables.blocks import FILE, LABEL, Dialect
+from seqtrain.tables.blocks import FILE, LABEL, TEXT, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import matching_files
-from seqtrain.text import display_name, quote
+from seqtrain.text import counted, display_name, quote
 
 NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 """A number with a decimal comma, or a whole one."""
@@ -73,6 +73,15 @@ PARTICIPANT = "participant_id"
 """Name of the column of persons in BIDS, a layout of folders of brain recordings."""
 PARTICIPANT_IN_NAME = rf"(?P<{PARTICIPANT}>sub-[^_/]+)_[^/]*$"
 """Value of data.path that finds the person in the name of a file of BIDS."""
+
+TEST_IN_WORD = re.compile("test|valid|eval|dev", re.IGNORECASE)
+"""Part of a word in the name of a file that may be no file of train, such as htest.csv."""
+ADVICE_TO_JOIN = (
+    "or, if one has further columns of the other's rows, give one of them and --set "
+    "'data.join=[{file: OTHER, on: COLUMN}]'"
+)
+FEWEST_TEXTS = 20
+"""Fewest files of several lines each that are texts, and no collections of texts."""
 
 
 Recogniser: TypeAlias = Callable[[FileLayout, ReadingProgress], list[Choice]]
@@ -125,6 +134,8 @@ def find_layout(
     partitioned = with_partitions(layout)
     if layout.joins or partitioned is not None:
         return partitioned or layout
+    if isinstance(layout.splits["train"], str) and options.get("format") is None:
+        _refuse_text_recordings(layout.splits["train"])
     recognisers = RECOGNISERS
     if options.named("label"):
         refuse_paths_as_labels(layout, progress)
@@ -142,7 +153,6 @@ def find_layout(
         refuse_channels_alone(layout)
         refuse_texts_and_labels(layout.splits["train"])
         _check_depth(layout.splits["train"])
-        _refuse_text_recordings(layout.splits["train"])
         if options.get("format") is None:
             _refuse_tables_as_texts(layout.splits["train"])
     if choices:
@@ -164,8 +174,7 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
             raise DataError(
                 f"{role}: both {quote(known[0])} and {quote(path)} may be it; give the file to "
                 "train on, name the others …validation… and …test…, or give --test FILE",
-                "or, if one has further columns of the other's rows, give one of them and --set "
-                "'data.join=[{file: OTHER, on: COLUMN}]'",
+                *(_commands_for_equal_columns(files) or [ADVICE_TO_JOIN]),
             )
         known.append(path)
     if "train" not in found:
@@ -173,6 +182,32 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
             "train: all names are those of validation or test files; give one file to train on"
         )
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
+
+
+def _commands_for_equal_columns(files: Sequence[str]) -> list[str]:
+    """Return lines with the commands that read files of equal columns, or [].
+
+    One of two files may be the test file. Several files may be parts of one table.
+    """
+    if len({resolve_format(path, "auto") for path in files}) > 1 or not all(
+        map(os.path.isfile, files)
+    ):
+        return []
+    columns = [
+        [column.name for column in read_alone(path, ReadingProgress()).columns] for path in files
+    ]
+    if any(each != columns[0] for each in columns):
+        return []
+    lines = []
+    if len(files) == 2:
+        train, test = sorted(
+            files, key=lambda path: bool(TEST_IN_WORD.search(os.path.basename(path)))
+        )
+        lines += ["or, if one is the test file:", init_line(train, "--test", test)]
+    pattern = pattern_of(sorted(files))
+    if pattern is not None:
+        lines += ["or, if they are parts of one table:", init_line(pattern)]
+    return lines
 
 
 def _check_depth(path: str) -> None:
@@ -387,6 +422,33 @@ def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions
         f"--id: each file has several rows of {texts}; choose what a row is:",
         f"  {set_command('data.id=null')}  # an example with the label of its file",
         f"  {as_turns}  # a turn of one sequence, which a file holds",
+    )
+
+
+def doubts_about_lines(table: Table, options: InitOptions) -> list[str]:
+    """Return a warning if each file with a label in its name is a text of several lines.
+
+    Args:
+        table: The table.
+        options: Options of the user. With an id among them, it is clear.
+
+    Raises:
+        DataError: If there are so few files that their lines may be the rows. The error has a
+            command for each meaning.
+    """
+    texts = table.column(TEXT)
+    if "id" in options.given or not table.layout.pattern or not table.has_whole_files:
+        return []
+    if texts is None or not any("\n" in str(value).strip() for value in texts.values):
+        return []
+    if table.rows >= FEWEST_TEXTS:
+        advice = f"if each line is a row: {set_option('data.id=null')}"
+        return [f"each file is a row, with all of its lines; {advice}"]
+    as_texts = either(f"{INIT_COMMAND} --id {FILE}", f"id={FILE!r}")
+    raise DataError(
+        f"--id: each of {counted(table.rows, 'file')} has several lines; choose what a row is:",
+        f"  {set_command('data.id=null')}  # a line",
+        f"  {as_texts}  # a file",
     )
 
 

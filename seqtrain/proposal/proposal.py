@@ -33,6 +33,7 @@ from seqtrain.proposal.layouts import (
     about_missing_labels,
     commands_for_files,
     commands_for_names,
+    doubts_about_lines,
     find_layout,
     read_single_rows,
     refuse_texts_of_files,
@@ -128,6 +129,7 @@ def propose(
     try:
         roles = roles_of(table)
         refuse_texts_of_files(roles, table.layout, options)
+        roles.warnings += doubts_about_lines(table, options)
         refuse_geometry(roles, table)
         refuse_blank_rows(table, roles.id)
         facts = facts_of(roles, layout.options, table.unread)
