@@ -36,10 +36,10 @@ LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
 OUTCOME_WORDS = _words(
     """
     label class target outcome result decision classification failure fault anomaly diagnosis
-    verdict rating stars sentiment emotion intent
+    verdict rating stars sentiment emotion intent fraud spam death mortality survived
     etikett klasse kategorie ergebnis entscheidung diagnose befund etiquette classe categorie
     resultat diagnostic etiqueta clase categoria resultado diagnostico rotulo etichetta risultato
-    decisao decisione
+    decisao decisione esito betrug fraude frode ausfall
     """
 )
 """Last words of names of labels, such as final_outcome."""

@@ -67,6 +67,31 @@ def test_the_same_words_are_labels_where_their_cells_say_so(draw, cli, name, val
     assert data_of().label == name
 
 
+@pytest.mark.parametrize(
+    ("outcome", "trait"),
+    [("fraud", "type"), ("in-hospital_death", "class"), ("esito", "classe"), ("Ausfall", "Typ")],
+)
+def test_an_outcome_comes_before_a_property_of_an_id(draw, cli, outcome, trait):
+    traits = [[draw.choice("xyz"), draw.randrange(2)] for _ in range(60)]
+    rows = [
+        [f"k{at}", step, draw.gauss(0, 1), *own]
+        for at, own in enumerate(traits)
+        for step in range(5)
+    ]
+    write(Path("a.csv"), ["id", "t", "wert", trait, outcome], rows)
+    cli("init", "a.csv", "-o", "c.yaml", "--force")
+    assert data_of().label == outcome
+
+
+@pytest.mark.parametrize("names", [("100", "010", "001"), ("11", "10", "01")])
+def test_columns_with_names_of_bits_are_labels(draw, cli, names):
+    marks = [[int(at % 3 == place) for place in range(3)] for at in range(60)]
+    write(Path("a.csv"), ["text", *names], [[sentence(draw), *own] for own in marks])
+    labels = [word for name in names for word in ("--label", name)]
+    cli("init", "a.csv", "--header", *labels, "-o", "c.yaml", "--force")
+    assert data_of().label == [*names]
+
+
 def answers(draw: random.Random, *traits: str) -> list[list[Any]]:
     """Return rows of a user, a time, a word, an answer, and traits of the user."""
     rows = []
