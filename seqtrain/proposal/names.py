@@ -315,6 +315,11 @@ def names_property(column: ColumnProfile) -> bool:
     return names_outcome(column) and _word_before_id(column) in PROPERTY_NAMES
 
 
+def names_outcomes(column: ColumnProfile) -> bool:
+    """Return True if the column is named like lists of labels, such as labels, topics or tags."""
+    return names_outcome(column) or column.word.removesuffix("s") in (*LABEL_NAMES, *OUTCOME_WORDS)
+
+
 def is_no_outcome(column: ColumnProfile) -> bool:
     """Return True if the column is named like codes, owners, or variants of a process.
 

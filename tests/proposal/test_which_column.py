@@ -1,5 +1,6 @@
 """Columns that `init` takes as label and id, and doubts about what a class or a column holds."""
 
+import json
 import random
 import re
 import shlex
@@ -391,6 +392,16 @@ def test_lists_of_issue_labels_come_before_their_state(draw, cli):
     write(Path("a.csv"), ["body", "labels", "state"], rows)
     cli("init", "a.csv", "-o", "c.yaml", "--force")
     assert data_of().label == "labels"
+
+
+@pytest.mark.parametrize("name", ["topics", "tags", "Emotions"])
+def test_lists_of_labels_beside_another_label_are_said(draw, cli, name):
+    rows = [[sentence(draw), json.dumps(draw.sample("abc", k=2)), "xy"[r % 2]] for r in range(80)]
+    write(Path("a.csv"), ["body", name, "source"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml", "--force").err
+    (line,) = [line for line in said.splitlines() if "if it is another one" in line]
+    cli("init", "a.csv", *shlex.split(line.rpartition(": ")[2]), "-o", "c.yaml", "--force")
+    assert data_of().label == name
 
 
 @pytest.mark.parametrize("are_alone", [True, False])
