@@ -542,6 +542,55 @@ def test_channels_first_in_arrays_are_doubted_with_a_command(
         assert {*store.lengths.tolist()} == {steps}
 
 
+@pytest.mark.parametrize("given", ["folder", "files", "pattern"])
+@pytest.mark.parametrize(("ending", "mark"), [("dat", " "), ("asc", "\t"), ("out", ";")])
+def test_recordings_whose_endings_name_no_format_are_all_written_as_csv(
+    tmp_path, monkeypatch, draw, cli, given, ending, mark
+):
+    """The label is in a column of each. One file has numbers that are missing, others comments."""
+    monkeypatch.chdir(tmp_path)
+    paths = []
+    for i in range(8):
+        rows = [[t, "135"[(t // 20 + i) % 3], *draw.choices("123456789", k=3)] for t in range(60)]
+        rows[-1][2] = "NaN"
+        paths.append(write(Path(f"my takes/who{i}.{ending}"), [], rows, mark))
+        with open(paths[-1], "a") as file:
+            file.write("\n" if i % 2 else "# the end\n")
+    given = {"folder": ["my takes"], "files": paths, "pattern": [f"my takes/*.{ending}"]}[given]
+    refused = cli("init", *given, code=2).err
+    line, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(line, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "--id", "file", "--label", "1", "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {"1", "3", "5"}
+    assert len(glob("my takes-tables/*.csv")) == 8
+
+
+@pytest.mark.parametrize("odd", ["u/Summary.txt v/Summary.txt", "About it.txt", "u/Summary.txt"])
+def test_files_that_are_no_texts_of_a_class_are_left_out_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, odd
+):
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        write(
+            Path(f"my mails/{'uv'[i % 2]}/{i:03d}.2001-01-{i + 1:02d}.txt"), [], [[sentence(draw)]]
+        )
+    for path in odd.split(" v/"):
+        folder = "v" if path == "Summary.txt" else ""
+        write(Path("my mails", folder, path), [], [["12 texts"]])
+    if odd == "u/Summary.txt":  # a single one may be a text
+        assert "13 texts" not in propose(["my mails"], InitOptions()).text
+        return
+    refused = cli("init", "my mails", code=2).err
+    copying, init = re.findall(
+        r"^seqtrain:   (mkdir .*|cp .*|seqtrain init .*-texts'?)$", refused, re.M
+    )
+    subprocess.run(copying, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"u": 12, "v": 12}
+
+
 @pytest.mark.parametrize("mark", [",", " ", "\t", "; "])
 def test_recordings_as_text_are_written_as_csv_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, mark
