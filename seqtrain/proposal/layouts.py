@@ -23,8 +23,10 @@ from seqtrain.proposal.file_names import (
     Choice,
     folder_pattern,
     inside,
+    num_lines,
     odd_name,
     split_of,
+    words_of,
 )
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
@@ -40,7 +42,7 @@ from seqtrain.proposal.label_layouts import (
 )
 from seqtrain.proposal.names import is_counter, is_time
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
-from seqtrain.proposal.profile import without
+from seqtrain.proposal.profile import REPEATS, without
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
@@ -59,7 +61,7 @@ from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import first_lines
-from seqtrain.tables.blocks import FILE, LABEL, Dialect
+from seqtrain.tables.blocks import FILE, LABEL, TARGET_WORDS, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import matching_files
@@ -102,6 +104,7 @@ def find_layout(
         refuse_files_without_format(files)
     if len(files) == 1 and os.path.isdir(files[0]):
         files = pairs_inside(files[0], progress) or _splits_inside(files[0]) or files
+        files = _without_labels(files)
     elif len(files) == 1:
         matching = matching_files(files[0])
         if {"train"} < {split_of(path) for path in matching}:
@@ -407,6 +410,29 @@ def _splits_inside(folder: str) -> list[str]:
     if is_split and "train" in map(split_of, found):
         return found
     return []
+
+
+def _without_labels(files: Sequence[str]) -> Sequence[str]:
+    """Return the file of texts in a folder with another one of labels, or else the files.
+
+    The file of labels has a short line for each line of the other file, or most of its lines are
+    first fields there.
+    """
+    if len(files) > 1 or not os.path.isdir(files[0]):
+        return files
+    both, folders = inside(files[0])
+    if folders or len(both) != 2 or {os.path.splitext(path)[1] for path in both} != {".txt"}:
+        return files
+    for path, other in (both, both[::-1]):
+        if not words_of(other) <= TARGET_WORDS:
+            continue
+        labels = {line.strip() for line in first_lines(other, Dialect("lines"))} - {""}
+        first = {line.partition("\t")[0].strip() for line in first_lines(path, Dialect("lines"))}
+        is_aligned = num_lines(path, blank=True) == num_lines(other, blank=True)
+        are_few = REPEATS * len(labels) <= num_lines(other)
+        if (is_aligned and are_few) or len(labels) < 2 * len(labels & first):
+            return [path]
+    return files
 
 
 def read_single_rows(table: Table, options: InitOptions) -> None:

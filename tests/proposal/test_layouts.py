@@ -177,6 +177,30 @@ def test_labels_of_lines_in_a_file_that_is_given_or_beside(tmp_path, monkeypatch
     assert "60 rows, 2 classes" in proposal.text
 
 
+@pytest.mark.parametrize("file", ["news.txt", "train.txt"])
+@pytest.mark.parametrize("form", ["a list of labels", "labels again", "labels alone"])
+@pytest.mark.parametrize("given", ["file", "folder"])
+def test_labels_before_a_tab_are_no_words_of_the_texts(
+    tmp_path, monkeypatch, draw, file, form, given
+):
+    """A file beside lists the names of the classes, or has a label per line."""
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw) for _ in range(3)]
+    rows = [[labels[i % 3], sentence(draw)] for i in range(60)]
+    lines = [[label] for label in labels]
+    if form != "a list of labels":
+        lines = [[label] for label, _ in rows]
+    if form == "labels alone":
+        rows = [[text] for _, text in rows]
+    write(Path("in/labels.txt"), [], lines)
+    path = write(Path("in", file), [], rows, "\t")
+    config = parse_config(propose([path if given == "file" else "in"], InitOptions()).text)
+    assert (config.data.train, config.data.join is None) == (path, form != "labels alone")
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {*labels}
+    assert data.splits["train"].lengths.max() == 7
+
+
 def test_labels_in_folders_and_in_names_are_commands(tmp_path, monkeypatch, draw, cli):
     monkeypatch.chdir(tmp_path)
     sites, moves = [name(draw), name(draw)], [name(draw), name(draw)]
