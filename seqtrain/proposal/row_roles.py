@@ -128,8 +128,6 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
         if reason == "the label in more detail" and is_code_or_owner(column):
             reason = None
         roles.ignore(column, reason)
-        if column.names_splits:
-            roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
     ids = [x for x in unused if _may_be_id(x, label) or _may_be_moment(x, label)]
@@ -185,14 +183,6 @@ def _may_be_path(column: ColumnProfile) -> bool:
     """Return True for symbols with arrows between them, such as a > b > c, or lists of three."""
     has_arrows = column.kind == "symbols" and column.mark in ARROWS
     return has_arrows or (column.kind == "symbols" and column.steps >= FEWEST_SYMBOLS)
-
-
-def about_splits(column: ColumnProfile) -> str:
-    """Return a warning about a column with the names of splits."""
-    return (
-        f"{column.shown} holds names of splits, but all rows are read as one; to keep those of "
-        "test apart, write the rows of each split into a file of its own, such as test.csv"
-    )
 
 
 def _may_be_codes(chosen: Columns) -> bool:

@@ -16,6 +16,7 @@ from seqtrain.proposal.doubts import (
     mistaken_labels,
     odd_lines,
     rejected_tasks,
+    rows_of_splits,
     symbols_in_brackets,
     told_by_ends,
 )
@@ -110,7 +111,7 @@ def roles_of(table: Table) -> Roles:
     check_decimal_marks(roles, table)
     about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)
-    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets)
+    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets, rows_of_splits)
     for doubts in (*about_numbers, *about_times, *about_cells):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
