@@ -12,6 +12,7 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
+from seqtrain.proposal.class_columns import refuse_names_of_sequences
 from seqtrain.proposal.file_names import (
     FEWEST_FILES,
     NUMBER_IN_NAME,
@@ -387,6 +388,7 @@ def joined_by_key(
                 commands.append(_command_of_key(table, other, possible))
     if not commands:
         for table, other in pairs:
+            refuse_names_of_sequences(table, other)
             _refuse_repeated_keys(table, other)
         return None
     both = " and ".join(display_name(path) for path in files)

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -64,7 +65,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import FILE, LABEL, TARGET_WORDS, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
-from seqtrain.tables.sources import matching_files
+from seqtrain.tables.sources import matching_files, open_source
 from seqtrain.text import display_name, quote
 
 NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
@@ -206,6 +207,9 @@ def _refuse_other_files(path: str) -> None:
         return
     files, folders = inside(path)
     beside = [each for each in files if each.endswith(".txt")]
+    with suppress(DataError):  # lists of links beside folders aren't read
+        open_source(path, Dialect("txt"))
+        beside = []
     new = shlex.quote(f"./{os.path.basename(os.path.abspath(path))}-texts")
     if folders and beside:
         shown = f"{display_name(path)}: {display_name(beside[0])} is beside the folders"

@@ -8,7 +8,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
-from seqtrain.proposal.class_columns import refuse_columns_of_classes
+from seqtrain.proposal.class_columns import refuse_columns_of_classes, refuse_columns_of_sequences
 from seqtrain.proposal.countdown import countdown_doubts
 from seqtrain.proposal.doubts import (
     command_without_row,
@@ -210,6 +210,7 @@ def _row_roles(
         refuse_annotations(table, columns)
     if label is None and not options.named("sequence"):
         refuse_columns_of_classes(table, columns)
+        refuse_columns_of_sequences(table, columns)
         refuse_answers(table, columns)
         refuse_categories(table, columns)
     problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]

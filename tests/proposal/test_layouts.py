@@ -1201,6 +1201,33 @@ def test_a_column_for_each_sequence_is_turned_by_the_printed_command(
     assert class_counts("c.yaml") == dict.fromkeys(labels, 20)
 
 
+@pytest.mark.parametrize("given", ["the table", "both files", "the folder"])
+def test_columns_whose_labels_are_in_another_file_are_turned_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, given
+):
+    """Names of columns are codes, which the other file has."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"{name(draw)}{i}" if given != "the table" else f"S{i:03d}" for i in range(24)]
+    label_of = {each: "uv"[i % 2] for i, each in enumerate(names)}
+    rows = [[400 + 5 * t, *(round(draw.gauss(t, 1), 3) for _ in names)] for t in range(30)]
+    spectra = write(Path("my lab/spectra.csv"), ["nm", *names], rows)
+    found = [[each, label_of[each]] for each in draw.sample(names, len(names))]
+    samples = write(Path("my lab/samples.csv"), ["sample", "species"], found)
+    paths = {"the table": [spectra], "both files": [samples, spectra], "the folder": ["my lab"]}
+    refused = cli("init", *paths[given], code=2).err
+    turning, init = re.findall(r"^seqtrain:   (.*)", refused, re.M)[:2]
+    subprocess.run(turning, shell=True, check=True)
+    turned = shlex.split(init)[2]
+    asked = cli("init", turned, samples, code=2).err
+    joining = re.findall(r"^seqtrain:   seqtrain (.*)", asked, re.M)[0]
+    cli(*shlex.split(joining, comments=True), "--label", "species", "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.train, config.data.sequence) == (turned, "series")
+    data = prepare(config)
+    assert {*data.splits["train"].lengths.tolist()} == {30}
+    assert sum(map(len, data.splits.values())) == 24
+
+
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_texts_in_files_of_folders_of_classes_are_rows_or_turns(
     tmp_path, monkeypatch, draw, cli, form
