@@ -14,7 +14,7 @@ from seqtrain.proposal.roles import FEWEST_WIDE
 from seqtrain.proposal.shell import rewritten, rewritten_files
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.proposal.wide import largest_group
+from seqtrain.proposal.wide import largest_groups
 from seqtrain.text import listed
 
 FEWEST_WORDS, DISTINCT_SHARE = 2, 0.9
@@ -65,7 +65,7 @@ def refuse_columns_of_sequences(table: Table, columns: Columns) -> None:
     first = columns[0]
     if not table.has_named_columns or table.only_file is None or len(columns) <= FEWEST_WIDE:
         return
-    if len(largest_group(columns[1:])) < len(columns) - 1:
+    if list(map(len, largest_groups(columns[1:]))) != [len(columns) - 1]:
         return
     if any(x.kind not in ("number", "time") or x.can_be_label for x in columns):
         return

@@ -54,7 +54,7 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.shell import set_option
-from seqtrain.proposal.wide import doubts_about_steps, in_order, largest_group, wide_columns
+from seqtrain.proposal.wide import doubts_about_steps, in_order, largest_groups, wide_columns
 from seqtrain.tables.cells import items_of
 from seqtrain.text import counted, listed, quote
 
@@ -248,8 +248,10 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
         "sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible]
     )
     joined = [x for x in texts if x in possible]
-    if len(joined) > 1:
-        lines.append(f"  {command_naming('sequence', joined[:2])}  # joins both")
+    numbered = [columns for columns in largest_groups(joined) if len(columns) > 2]
+    for columns in numbered or [joined[:2]]:
+        if len(columns) > 1:
+            lines.append(f"  {command_naming('sequence', columns)}  # joins them")
     raise DataError(
         f"--sequence: it isn't clear which column holds the sequence; {advice}; found:", *lines
     )
@@ -490,15 +492,15 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
 def _command_for_numbers(numbers: Columns) -> list[str]:
     """Return lines with commands that read few columns of numbers as a series, or [].
 
-    The columns are those whose names differ only in numbers, and all. There is none if one is
-    named like times or counters: a row is a time step.
+    The columns are those of `largest_groups`, and all. There is none if one is named like times or
+    counters: a row is a time step.
     """
     if any(column.holds_measurements or is_counting(column) for column in numbers):
         return []
-    numbered = largest_group(numbers)
-    groups = [numbers] if len(numbered) == len(numbers) else [numbered, numbers]
+    others = [x for x in numbers if x.has_decimals or not x.is_unique]  # no ids of rows
+    groups = {len(columns): columns for columns in (*largest_groups(numbers), others)}
     lines = list[str]()
-    for columns in groups:
+    for columns in groups.values():
         if FEWEST_GIVEN <= len(columns) <= MOST_LISTED:
             setting = f"data.sequence={flow([column.name for column in columns])}"
             lines.append(f"  {set_command(setting)}  # if each column is a time step of the row")
