@@ -36,7 +36,9 @@ from seqtrain.proposal.nested import (
 from seqtrain.proposal.number_forms import (
     check_decimal_marks,
     commands_for_measurements,
+    labels_of_bits,
     measurements_as_tokens,
+    refuse_scales,
     unclear_dates,
     written_in_two_ways,
 )
@@ -111,8 +113,8 @@ def roles_of(table: Table) -> Roles:
     check_decimal_marks(roles, table)
     about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)
-    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets, rows_of_splits)
-    for doubts in (*about_numbers, *about_times, *about_cells):
+    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets, labels_of_bits)
+    for doubts in (*about_numbers, *about_times, *about_cells, rows_of_splits):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
@@ -161,6 +163,7 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
     roles, doubts = step_table(columns, options), list[str]()
     if roles is not None:
         refuse_label_in_id(table, roles, options)
+        refuse_scales(roles, table)
     if roles is None or not roles.order:
         doubts = channel_doubts(table, columns)
     if roles is None:
