@@ -1,5 +1,6 @@
 """Layouts with labels in other files: pairs of files, and a file with a row for each recording."""
 
+import math
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -500,6 +501,8 @@ def _keys(table: Table, other: Table) -> Iterator[_Key]:
         parts = []
     for size in range(2, MOST_COLUMNS + 1):
         for together in combinations(parts[:MOST_PARTS], size):
+            if math.prod(x.distinct for x in together) < other.rows:
+                continue
             right = JoinedColumn(*together)
             if right.distinct == other.rows:
                 yield _key(JoinedColumn(*(own[x.name_text] for x in together)), right)
