@@ -326,7 +326,8 @@ def recordings_of_splits(files: Sequence[str], progress: ReadingProgress) -> Spl
     for path in files:
         splits.setdefault(split_of(path) or "train", []).append(path)
     train = splits["train"]
-    if len(train) < 2:
+    names = {os.path.basename(path).lower().replace("train", "test") for path in train}
+    if len(train) < 2 or len(names) == 1:  # htrain.csv and htest.csv are no classes
         return None
     is_layout = partition_pattern(train) or _path_patterns(train, progress)
     if not is_layout and (not class_pattern(train) or _possible_labels(train, progress) is None):
