@@ -91,7 +91,7 @@ def column_doubts(config: Config) -> Iterator[str]:
         steps = without([x for x in table.columns if x in used], per_id)
         yield from classes_without_values(steps, label, None if data.window else id)
         # A group with all rows of a class leaves none to hold out.
-        unused = [x for x in unused if not tells_label(x, label)]
+        unused = [x for x in unused if not tells_label(x, label, id)]
     for column in table.columns:
         if column.kind == "events" and column in used and data.steps:
             yield from object_doubts(column, *fields_of(column), table)
@@ -100,7 +100,7 @@ def column_doubts(config: Config) -> Iterator[str]:
     for column in without(table.columns, [label, *others]):
         reason = None
         if label is not None and column.repeats_as_labels:
-            reason = tells_label(column, label)
+            reason = tells_label(column, label, id)
         if reason:
             use = "it is used" if column in used else "it isn't used"
             yield f"{column.shown} gives the label away ({reason}); {use}"
