@@ -15,9 +15,10 @@ from seqtrain.proposal.events import fields_of, object_doubts
 from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
+from seqtrain.proposal.prediction import telling_words
 from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, Columns, joined_column, without
 from seqtrain.proposal.reading import ReadingProgress, read_table
-from seqtrain.proposal.roles import MOST_DETAILED, Roles, joined_marks, owner_of, tells_label
+from seqtrain.proposal.roles import Roles, joined_marks, owner_of, tells_label
 from seqtrain.proposal.shell import (
     perl_literal,
     replacing_cells,
@@ -45,8 +46,6 @@ CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
 """Characters of labels that csv and tsv, and JSON, may write in another way."""
 IN_BRACKETS = re.compile(r"(?:\[[^][\s]+\])+")
 """Symbols in brackets without blanks between, as SELFIES write molecules: [C][=C][O]."""
-NEARLY_ALWAYS = 0.98
-"""Share of rows from which on a word is said to tell the label."""
 LINE_FORMATS = ("csv", "tsv", "txt")
 """Formats whose cells a command for a shell can replace."""
 
@@ -344,25 +343,12 @@ def told_by_ends(columns: Columns, label: ColumnProfile) -> Iterator[str]:
         label: Column of the label.
     """
     for column in columns:
-        if column.kind not in ("text", "symbols") or column.steps + column.words < 2:
-            continue
-        parts = [_words_of(column, value) for value in column.values]
-        for place, name in ((0, "first"), (-1, "last")):
-            words = [own[place] if own else "" for own in parts]
-            ends, codes = np.unique(words, return_inverse=True)
-            if len(ends) > MOST_DETAILED * label.distinct:
-                continue
-            pairs = np.zeros((len(ends), len(label.values)))
-            np.add.at(pairs, (codes[column.codes], label.codes), 1)
-            again = pairs[pairs.sum(axis=1) > 1]  # a word that occurs once tells nothing
-            told, largest = again.max(axis=1).sum() / column.rows, pairs.sum(axis=0).max()
-            if told >= NEARLY_ALWAYS and largest < NEARLY_ALWAYS * column.rows:
-                usual = ends[pairs.sum(axis=1).argmax()]
-                yield (
-                    f"the {name} word of {column.shown} tells the label in {told:.1%} of the rows, "
-                    f"such as {quote(str(usual), 20)}; if it won't be there when the "
-                    "label is to be predicted, remove it"
-                )
+        for found in telling_words(column, label):
+            yield (
+                f"the {found.place} word of {column.shown} tells the label in {found.share:.1%} of "
+                f"the rows, such as {quote(found.word, 20)}; if it won't be there when the label "
+                "is to be predicted, remove it"
+            )
 
 
 def classes_without_values(
@@ -405,14 +391,6 @@ def classes_without_values(
             f"{listed([x.shown for x in columns], 3)}, but {example}: what is missing tells this "
             "label; correct these rows, or leave them out"
         )
-
-
-def _words_of(column: ColumnProfile, value: Any) -> list[str]:
-    """Return the symbols of a list, or the first and the last word of a text."""
-    if column.kind == "symbols":
-        return column.strings_of(value)
-    text = str(value)
-    return [*text.split(maxsplit=1)[:1], *text.rsplit(maxsplit=1)[-1:]]
 
 
 def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:

@@ -637,3 +637,22 @@ def test_settings_of_texts_that_the_user_asks_for_are_those_of_texts(tmp_path):
     config, _ = proposed(path, settings=["data.kind=text"])
     assert (config.data.kind, config.model.trees) == ("text", False)
     assert prepare(config).preprocessing.kind == "text"
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.parametrize("names", [("note", "tags"), ("keywords", "report"), ("a", "b")])
+def test_a_text_that_has_the_label_is_not_chosen_beside_another(tmp_path, names, place):
+    draw = random.Random(str(names))
+    classes = ["heart", "bones", "skin"]
+    rows = []
+    for i, text in enumerate(sentences(240)):
+        label = classes[i % 3]
+        words = draw.sample(WORDS, 3)
+        words.insert(0 if place == "first" else 3, label)
+        rows.append([text, label, " ".join(words)])
+    config, proposal = proposed(write(tmp_path / "t.csv", [names[0], "dept", names[1]], rows))
+    assert (config.data.sequence, config.data.label) == (names[0], "dept")
+    assert any(f"'{names[1]}' gives" in line for line in proposal.warnings)
+    config, proposal = proposed(str(tmp_path / "t.csv"), sequence=names[1])
+    assert config.data.sequence == names[1]
+    assert any(f"the {place} word of '{names[1]}'" in line for line in proposal.warnings)
