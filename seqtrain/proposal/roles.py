@@ -224,13 +224,12 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
             )
         return best[0]
     if candidates:
-        raise DataError(
-            marked("--label: several columns may hold the label; choose one:"),
-            *_command_for_marks(best),
-            *commands(
-                "label", [*best, *(x for x in candidates if not (x in best or x.is_measured))]
-            ),
-        )
+        others = [x for x in candidates if not (x in best or x.is_measured)]
+        lines = commands("label", [*best, *others])
+        marks = _command_for_marks(best)
+        # Beside other columns, two flags of a row are rarely its labels.
+        lines = [*marks, *lines] if all(map(_holds_truth_values, best)) else [*lines, *marks]
+        raise DataError(marked("--label: several columns may hold the label; choose one:"), *lines)
     repeated = [x for x in columns if x.repeats_as_labels and x.kind in ("number", "time")]
     if repeated:
         raise DataError(
