@@ -46,6 +46,7 @@ from seqtrain.proposal.roles import (
     columns_named,
     command_naming,
     described_columns,
+    holds_lists_of_labels,
     listed_commands,
     options_naming,
     other_labels,
@@ -296,6 +297,7 @@ def _lists(others: Columns, texts: Columns) -> list[ColumnProfile]:
         return lists
     fewest = max(FEWEST_WIDE, min(max(column.words for column in free), MANY_NUMBER_COLUMNS))
     names = () if any(column.word in TEXT_NAMES for column in free) else TEXT_NAMES
+    lists = [x for x in lists if not (x.kind == "events" and holds_lists_of_labels(x))]
     return [x for x in lists if not x.steps or x.steps >= fewest or x.word in names]
 
 

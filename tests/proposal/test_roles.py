@@ -1,5 +1,6 @@
 """Roles of columns that `init` finds: header, label, sequence, order, row features, ignored."""
 
+import json
 import random
 import re
 import shlex
@@ -656,3 +657,21 @@ def test_a_text_that_has_the_label_is_not_chosen_beside_another(tmp_path, names,
     config, proposal = proposed(str(tmp_path / "t.csv"), sequence=names[1])
     assert config.data.sequence == names[1]
     assert any(f"the {place} word of '{names[1]}'" in line for line in proposal.warnings)
+
+
+@pytest.mark.parametrize("name", ["labels", "tags", "topics"])
+@pytest.mark.parametrize("most", [1, 3])
+def test_objects_that_name_the_labels_of_texts_are_no_events(tmp_path, cli, name, most):
+    draw, path = random.Random(4), tmp_path / "issues.json"
+    rows = []
+    for i in range(120):
+        known = draw.sample(["bug", "feature", "docs"], 1 + i % most)
+        words = draw.choices("app fails when a file opens without its button".split(), k=9)
+        own = [{"id": len(label), "name": label} for label in known]
+        text = {"title": f"{known[0]} {i}", "body": " ".join(words)}
+        rows.append({"number": i, **text, name: own, "state": ["open", "closed"][i % 2]})
+    path.write_text(json.dumps(rows))
+    for label in (name, "state"):
+        cli("init", path, "--label", label, "-o", tmp_path / f"{label}.yaml")
+        data = parse_config((tmp_path / f"{label}.yaml").read_text()).data
+        assert (data.sequence, data.label) == (["title", "body"], label)
