@@ -91,7 +91,7 @@ def predict(
         sources = [] if source == "-" else [source]
         check_destination(output, "stream", "--output", force=force, sources=sources)
     written = _output_format(format, output, steps=steps)
-    path = chosen_run(run, named)
+    run_path = chosen_run(run, named)
 
     from seqtrain.api.classifier import load
     from seqtrain.cli.screens.console import note
@@ -99,7 +99,7 @@ def predict(
     from seqtrain.cli.screens.rows import RowFormat
     from seqtrain.sequences.schema import keeps_all
 
-    classifier = load(path, device=device)
+    classifier = load(run_path, device=device)
     ids = map(str, classifier.preprocessing.schema.id_columns)
     if not keeps_all(kept):
         kept = [*(name for name in ids if name not in kept), *kept]
@@ -126,8 +126,11 @@ def predict(
         "bad_rows": bad_rows,
     }
     if not (run or named):
-        note(f"run: {path}")
-    write_predictions(classifier, rows, reading, _input_path(source), output)
+        note(f"run: {run_path}")
+    path = _input_path(source)
+    if path == "-" and sys.stdin is not None and sys.stdin.isatty():
+        note(f"reading {input_format or 'lines'} from the terminal; Ctrl-D ends the input")
+    write_predictions(classifier, rows, reading, path, output)
 
 
 def _check_clashes(context: typer.Context) -> None:
