@@ -154,18 +154,27 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
         role = "train" if len(files) == 1 else split_of(path) or "train"
         known = found.setdefault(role, [])
         if known and NUMBER_IN_NAME.sub("0", known[0]) != NUMBER_IN_NAME.sub("0", path):
-            raise DataError(
-                f"{role}: both {quote(known[0])} and {quote(path)} may be it; give the file to "
-                "train on, name the others …validation… and …test…, or give --test FILE",
-                "or, if one has further columns of the other's rows, give one of them and --set "
-                "'data.join=[{file: OTHER, on: COLUMN}]'",
-            )
+            raise _two_files_of(role, known[0], path)
         known.append(path)
     if "train" not in found:
         raise DataError(
             "train: all names are those of validation or test files; give one file to train on"
         )
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
+
+
+def _two_files_of(role: str, first: str, second: str) -> DataError:
+    """Return the error that two different files may be the same split."""
+    both = f"{role}: both {quote(first)} and {quote(second)} may be it"
+    if role != "train":
+        return DataError(f"{both}; give one of them, or copy their rows into one file")
+    join = flow([{"file": second, "on": "COLUMN"}])
+    return DataError(
+        f"{both}; name files of other splits …validation… and …test…, or to score the second one:",
+        init_line(first, "--test", second),
+        "or, if it has further columns of the same rows, with the column that both have:",
+        init_line(first, "--set", f"data.join={join}"),
+    )
 
 
 def _check_depth(path: str) -> None:

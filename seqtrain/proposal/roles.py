@@ -18,6 +18,7 @@ from seqtrain.proposal.cell_kinds import Floats
 from seqtrain.proposal.names import (
     ACCEPTED,
     GROUP_NAMES,
+    LABEL_NAMES,
     LANGUAGE_NAMES,
     TEXT_NAMES,
     is_code_or_owner,
@@ -25,6 +26,7 @@ from seqtrain.proposal.names import (
     is_fold,
     is_no_outcome,
     is_time,
+    last_word,
     may_own,
     names_outcome,
     names_owner,
@@ -34,7 +36,14 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import FREE_WORDS, LABEL_KINDS, ColumnProfile, Columns, determines
+from seqtrain.proposal.profile import (
+    FREE_WORDS,
+    LABEL_KINDS,
+    ColumnProfile,
+    Columns,
+    determines,
+    without,
+)
 from seqtrain.proposal.shell import set_option
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import EVERY
@@ -221,11 +230,17 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
             )
         return best[0]
     if candidates:
+        numbers = [x for x in without(columns, candidates) if x.is_number]
         raise DataError(
             marked("--label: several columns may hold the label; choose one:"),
             *_command_for_marks(best),
             *commands(
                 "label", [*best, *(x for x in candidates if not (x in best or x.is_measured))]
+            ),
+            *(
+                f"if it is {x.shown}, write classes in place of its numbers"
+                for x in numbers
+                if last_word(x) in LABEL_NAMES
             ),
         )
     repeated = [x for x in columns if x.repeats_as_labels and x.kind in ("number", "time")]
@@ -234,9 +249,9 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
             marked("--label: only numbers or dates repeat as labels do; if one is the label:"),
             *commands("label", repeated),
         )
-    advice = marked("give --label COLUMN")
+    advice = marked("add a column of labels, or name it (--label COLUMN)")
     if any(column.kind in ("number", "amount") for column in columns):
-        advice = f"group numbers into classes, or {advice}"
+        advice = f"{advice}; group numbers into classes"
     for column in columns:
         if names_outcome(column) and column.distinct == 1 and column.rows > 1:
             one = quote(str(column.values[0]), 40)

@@ -59,7 +59,7 @@ BEGINNINGS = {
     "fasta": ">.*",
     "arff": "(?i:@relation).*",
     "tsv": ".*\t",
-    "csv": ".*[,;|]",
+    "csv": r'(?:[^"]|"[^"]*")*[,;|]',  # not inside of quotes
 }
 """Maps formats to patterns of the first line of a file whose ending tells no format."""
 SURVEY_ID = '{"ImportId"'
@@ -246,7 +246,7 @@ def command_for_unknown(path: str) -> list[str]:
             line = init_line(path, "--format", format)
             return [f"it seems to be {format}; to read it so:", line]
     refuse_labels_before_blanks(path, Dialect("lines"))
-    return []
+    return ["if its lines are no table, write them as csv: columns of values, an id, and a label"]
 
 
 def _ends(line: str, mark: str) -> tuple[str, str, str]:
