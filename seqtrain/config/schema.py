@@ -146,10 +146,10 @@ class DataConfig(Section):
     """Regular expression that is searched in the path of a file. Its named groups are columns, as
     `file` and `folder` are. null: none."""
     join: Joins | None = None
-    """Further files whose columns are joined: [{file: y_train.csv, on: series_id}]. on: a column,
-    {left: COLUMN, right: COLUMN of the file}, or row for files that are aligned row by row. header:
-    false, if the first row of such a file is data. If test is X_test.csv, y_test.csv is joined in
-    place of y_train.csv."""
+    """Further files whose columns are joined: [{file: y_train.csv, on: series_id}]. on: a column, a
+    list of columns that are one key together, {left: COLUMN, right: COLUMN of the file} (or lists),
+    or row for files that are aligned row by row. header: false, if the first row of such a file is
+    data. If test is X_test.csv, y_test.csv is joined in place of y_train.csv."""
     sheet: Annotated[str, Field(min_length=1)] | None = None
     """xlsx: name of the sheet. null: the first one."""
     tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"

@@ -96,40 +96,51 @@ class _Fold(TypedDict):
     of: PositiveInt
 
 
+ColumnNames = Annotated[list[ColumnName], Field(min_length=1)]
+
+
 class _JoinKeys(TypedDict):
-    left: ColumnName
-    right: ColumnName
+    left: ColumnName | ColumnNames
+    right: ColumnName | ColumnNames
 
 
 def _check_key(value: Any) -> Any:
     """Return the value of `on` of a join unchanged, if it has one of the allowed forms.
 
     Raises:
-        PydanticCustomError: If it has another form. Two names in a mapping or a list are the key of
-            the table and that of the file.
+        PydanticCustomError: If it has another form. Two names in a mapping are the key of the table
+            and that of the file.
     """
-    if isinstance(value, str):
-        return value
-    names = value if isinstance(value, list) else []
+    hint = ""
     if isinstance(value, dict):
         keys = _JoinKeys.__required_keys__
-        if value.keys() == keys:
+        if value.keys() == keys and len({_num_columns(names) for names in value.values()}) == 1:
             return value
         names = list(value.values())
         if len(value) == 1:
             names = [*(value.keys() - keys), *names]
-    hint = ""
-    if names and all(isinstance(name, str) for name in names[:2]):
-        near = names[0] if len(names) == 1 else flow({"left": names[0], "right": names[1]})
-        hint = f"; did you mean {near}?"
+        if value.keys() != keys and len(names) == 2 and all(map(_num_columns, names)):
+            hint = f"; did you mean {flow({'left': names[0], 'right': names[1]})}?"
+    elif _num_columns(value):
+        return value
     raise rule_error(
-        f"found {brief(value)}; expected COLUMN, {{left: COLUMN, right: COLUMN}} or row{hint}"
+        f"found {brief(value)}; expected COLUMN, a list, {{left: COLUMN, right: COLUMN}} or row"
+        f"{hint}"
     )
+
+
+def _num_columns(names: Any) -> int:
+    """Return the number of columns that a value of `on` names, or 0 if it is something else."""
+    if isinstance(names, str):
+        return 1
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        return len(names)
+    return 0
 
 
 class _Join(TypedDict):
     file: Path
-    on: Annotated[ColumnName | _JoinKeys, BeforeValidator(_check_key)]
+    on: Annotated[ColumnName | ColumnNames | _JoinKeys, BeforeValidator(_check_key)]
     header: NotRequired[bool]
 
 

@@ -14,13 +14,14 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.file_names import OWNER_FILE_WORDS, inside, num_lines, words_of
+from seqtrain.proposal.first_lines import first_lines
 from seqtrain.proposal.nested import rewritten_objects
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles
 from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of, first_lines
+from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.proposal.wide import places_in_time, wide_columns
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
 from seqtrain.tables.blocks import TARGET_WORDS, Dialect
@@ -28,6 +29,8 @@ from seqtrain.tables.cells import is_number
 from seqtrain.tables.join import ROW, column_of
 from seqtrain.text import counted, listed
 
+NAMES_FILE_WORDS = {"features", "feature", "names", "columns"}
+"""Words in the name of a file that may hold the names of numbers."""
 CLOCK_NAME = re.compile("[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?")
 """Name of a column that holds the value at a time of day, and no channel."""
 STEP_NUMBERS = (
@@ -135,11 +138,15 @@ def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
     median, _, steps = facts.lengths
     channels = len(table.step_columns) or facts.channels
     are_arrays = table.format == "npz"
-    are_lists = roles.id is None and [x.kind for x in roles.sequence] == ["series"]
+    are_lists = roles.id is None and {x.kind for x in roles.sequence} == {"series"}
     if not (are_arrays or are_lists) or channels <= max(steps, 1) or median < steps:
         return []
     found = f"{table.name}: {counted(steps, 'time step')} of {channels} channels"
     lines = [f"{found}; if the channels come first in each, write them last"]
+    if 1 < len(roles.sequence) < FEWEST_WIDE:
+        return []
+    if len(roles.sequence) > 1:
+        return [f"{found}; if each column is a time step, write one list of all: [[1, 2], [3, 4]]"]
     if not are_arrays:
         return lines + _lines_of_lists(table, roles.sequence[0])
     given = table.layout.train
@@ -209,6 +216,26 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
             f"the numbers of {table.name} features of these; to read the channels:",
             *_stacking(folder, form, paths, joins, str(roles.label.name), group),
         ]
+    return []
+
+
+def names_beside(table: Table, roles: Roles, facts: Facts) -> list[str]:
+    """Return a doubt if a file beside series, or above them, has a name for each of their numbers.
+
+    Numbers with names, as in features.txt beside X_train.txt, may be in no order.
+    """
+    if roles.kind != "features" or table.has_columns or not os.path.isfile(table.file):
+        return []
+    steps = facts.lengths[2]
+    folder = os.path.dirname(os.path.abspath(table.file))
+    for path in [*inside(folder)[0], *inside(os.path.dirname(folder))[0]]:
+        is_text = os.path.splitext(path)[1] in (".txt", ".names")
+        if is_text and words_of(path) & NAMES_FILE_WORDS and num_lines(path) == steps:
+            name = os.path.basename(path)
+            return [
+                f"{name} names {steps} numbers, as many as a row of {table.name} has; they are "
+                "read as time steps: if they have no order, a model for tables suits them better"
+            ]
     return []
 
 

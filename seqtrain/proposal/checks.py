@@ -9,14 +9,16 @@ from typing import Any
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.divisions import refuse_labels_before_blanks
 from seqtrain.proposal.doubts import command_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
+from seqtrain.proposal.fasta_fields import commands_for_fields, refuse_fields
 from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.profile import MOST_MARKS, Columns
 from seqtrain.proposal.roles import Roles, odd_numbers, set_command
-from seqtrain.proposal.shell import replacing_cells, rewriting, rewritten_at_once
+from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import better_reading, first_lines, refuse_labels_before_blanks
+from seqtrain.proposal.text_forms import better_reading
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import FILE
 from seqtrain.tables.delimited import REPEATED_HEADER
@@ -170,12 +172,13 @@ def check_classes(found: Findings) -> None:
         else:
             reason = f"fail: {facts.label_problem}"
         raise DataError(f"{table.name}: all {rows} rows {reason}")
+    refuse_fields(table)
     if len(labels) < 2:
         place = ""
         if table.format == "fasta":
             place = ", the end of each line that begins with >"
         one = f"one label, {quote(labels[0])}{place}"
-        lines = [f"{table.name}: {one}; expected two or more", *_commands_for_fields(table)]
+        lines = [f"{table.name}: {one}; expected two or more", *commands_for_fields(table)]
         raise DataError(*lines)
     is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE
     if is_unique and "validation" not in found.splits:
@@ -185,28 +188,4 @@ def check_classes(found: Findings) -> None:
         elif table.format == "txt" and os.path.isdir(table.path):
             expected += ": each file is a class here; give each class a folder for its files"
         each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"
-        raise DataError(f"{table.name}: {each}; {expected}", *_commands_for_fields(table))
-
-
-def _commands_for_fields(table: Table) -> list[str]:
-    """Return lines with a command for each field of FASTA headers that may be the label.
-
-    Fields have bars between them, `>id|species|gene`. The label is the last one.
-    """
-    path = table.file
-    if table.format != "fasta" or not os.path.isfile(path):
-        return []
-    headers = [line for line in first_lines(path, table.dialect) if line.startswith(">")]
-    fields = [line.rstrip().split("|") for line in headers]
-    if len({*map(len, fields)}) != 1:
-        return []
-    lines = []
-    for place, values in enumerate(zip(*fields, strict=True), 1):
-        number = len({*values})
-        if 2 <= number <= len(headers) / 2:
-            code = f'/^>/ {{sub(/\\r$/, ""); print $1 "|" ${place}; next}} 1'
-            line = rewritten_at_once(["awk", "-F|", code], path, f"field-{place}")
-            lines.append(f"  {line}  # {counted(number, 'label')}")
-    if lines:
-        lines.insert(0, "to make another field of the lines that begin with > the label:")
-    return lines
+        raise DataError(f"{table.name}: {each}; {expected}", *commands_for_fields(table))

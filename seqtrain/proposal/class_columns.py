@@ -6,7 +6,7 @@ import re
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.profile import ColumnProfile, Columns
-from seqtrain.proposal.shell import rewritten
+from seqtrain.proposal.shell import rewritten_files
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.text import listed
@@ -39,7 +39,7 @@ def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
     raise DataError(
         f"{table.name}: no column has values that repeat as labels do; if the names of columns are "
         f"the labels ({listed(names)}), write a row for each text:",
-        *rewritten(command, table.file, "texts", ending=".csv"),
+        *rewritten_files(command, table.layout.files, "texts", ending=".csv"),
         "else add a column of labels, and give --label COLUMN",
     )
 

@@ -18,7 +18,13 @@ from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, Columns, joined_column, without
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.roles import MOST_DETAILED, Roles, joined_marks, owner_of, tells_label
-from seqtrain.proposal.shell import perl_literal, replacing_cells, rewriting, set_option
+from seqtrain.proposal.shell import (
+    perl_literal,
+    replacing_cells,
+    rewriting,
+    rewritten_at_once,
+    set_option,
+)
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
@@ -398,10 +404,10 @@ def symbols_in_brackets(roles: Roles, table: Table) -> Iterator[str]:
     for column in roles.sequence:
         texts = [x for x in column.sampled_values if isinstance(x, str) and x]
         if texts and all(map(IN_BRACKETS.fullmatch, texts)):
-            command, target = rewriting(["sed", r"s/\]\[/] [/g"], file, "symbols")
+            command = rewritten_at_once(["sed", r"s/\]\[/] [/g"], file, "symbols")
             yield (
                 f"{column.shown} holds symbols in brackets, such as {quote(texts[0], 30)}, which "
-                f"are read by characters; to read each as one: {command}; seqtrain init {target}"
+                f"are read by characters; to read each as one: {command}"
             )
 
 
@@ -416,8 +422,8 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
         advice, file = "leave them out", table.only_file
         if table.format == "jsonl" and file is not None:
             pattern = rf'"{column.name}"\s*:\s*"({"|".join(found)})"'
-            command, target = rewriting(["grep", "-vE", pattern], file, "answered")
-            advice = f"to leave them out: {command}; seqtrain init {target}"
+            command = rewritten_at_once(["grep", "-vE", pattern], file, "answered")
+            advice = f"to leave them out: {command}"
         yield (
             f"{column.shown} of {counted(rows, 'row')} in {column.rows:,} is {' or '.join(found)}, "
             f"and they are used as the others are; {advice}"

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from seqtrain.proposal.names import OWNER_NAMES
@@ -49,6 +50,21 @@ def folder_pattern(level: int) -> str:
 def words_of(path: str) -> set[str]:
     """Return the words and numbers in a file's name, in lower case, without its endings."""
     return {word.lower() for word in NAME_PART.findall(os.path.basename(path).partition(".")[0])}
+
+
+def odd_name(paths: Sequence[str]) -> list[str]:
+    """Return the only path whose name isn't made as those of all others are, or [].
+
+    Names such as walk_01.csv and run_2.csv are made of words and numbers in the same order.
+    """
+    by_form = dict[str, list[str]]()
+    for path in paths:
+        words = WORD.sub("a", os.path.basename(path).partition(".")[0])
+        by_form.setdefault(NUMBER_IN_NAME.sub("0", words), []).append(path)
+    found = sorted(by_form.values(), key=len)
+    if len(found) == 2 and len(found[0]) == 1 and len(found[1]) >= FEWEST_FILES:
+        return found[0]
+    return []
 
 
 def two_levels(folder: str) -> tuple[list[str], list[str]]:

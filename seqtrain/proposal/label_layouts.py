@@ -2,10 +2,11 @@
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +20,12 @@ from seqtrain.proposal.file_names import (
     Choice,
     inside,
     num_lines,
+    odd_name,
     split_of,
     two_levels,
     words_of,
 )
+from seqtrain.proposal.joined_ids import MOST_COLUMNS, MOST_PARTS
 from seqtrain.proposal.label_files import (
     label_file,
     pattern_of,
@@ -30,7 +33,7 @@ from seqtrain.proposal.label_files import (
     refuse_other_names,
 )
 from seqtrain.proposal.options import FileLayout, InitOptions
-from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.profile import ColumnProfile, JoinedColumn, joined_column
 from seqtrain.proposal.reading import ReadingProgress, read_alone, read_table
 from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
@@ -39,9 +42,9 @@ from seqtrain.proposal.table import Table
 from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import columns_of_format, resolve_format
-from seqtrain.tables.join import ROW, begins_with_names, column_of
+from seqtrain.tables.join import ROW, begins_with_names, column_of, key_columns
 from seqtrain.tables.sources import matching_files
-from seqtrain.text import display_name, quote
+from seqtrain.text import counted, display_name, quote
 
 LABEL_FILE_WORDS = TARGET_WORDS | {
     "annotations",
@@ -58,7 +61,11 @@ MOST_REPEATED_KEYS = 0.1
 PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")
 """Names of keys that any table may have."""
 FEWEST_KEYS = 4
-"""Fewest rows of a file that is joined by a key of another name."""
+"""Fewest keys that two tables have, so that a user is asked if these join them."""
+FEWEST_SHARED = 0.1
+"""Smallest share of the keys of one table that are in the other one, if they aren't numbers."""
+FEWEST_NUMBERS = 20
+"""Fewest numbers that are keys, where most keys of the other table aren't among them."""
 MOST_LABEL_FILES = 4
 """Largest number of files that are compared with the names of recordings."""
 
@@ -323,8 +330,7 @@ def _may_match_by_chance(table: Table, join: Mapping[str, Any], path: str) -> bo
         join: Entry of data.join.
         path: The file that is joined. `labels.csv` and `metadata.csv` may be of any data file.
     """
-    on = join["on"]
-    key = table.column(on["left"] if isinstance(on, dict) else on)
+    key = _key_in(table, join)
     others = words_of(path) - words_of(table.path) - LABEL_FILE_WORDS
     if key is None or key.word not in PLAIN_KEYS or not others or key.distinct < key.rows:
         return False
@@ -355,22 +361,34 @@ def joined_by_key(
     if not are_files or len(files) != 2 or len(names) < 2 or splits != {"train"}:
         return None
     tables = [read_alone(path, progress) for path in files]
-    for (table, path), other in zip(zip(tables, files, strict=True), tables[::-1], strict=True):
+    pairs = (tables, tables[::-1])
+    for table, other in pairs:
         join, _ = _join_of(table, other.path, progress)
-        key = None if join is None else table.column(str(join["on"]))
+        key = _key_in(table, join or {"on": ROW})
         if join is not None and key is not None and key.repeats:
-            return FileLayout({"train": path}, options, joins=[join])
+            return FileLayout({"train": table.path}, options, joins=[join])
     commands = []
-    for table, other in (tables, tables[::-1]):
-        for on in _possible_keys(table, other):
-            setting = f"data.join={flow([{'file': other.path, 'on': on}])}"
-            commands.append(init_line(table.path, "--set", setting))
+    for table, other in pairs:
+        for possible in _keys(table, other):
+            if possible.may_be_meant:
+                commands.append(_command_of_key(table, other, possible))
     if not commands:
-        for table, other in (tables, tables[::-1]):
+        for table, other in pairs:
             _refuse_repeated_keys(table, other)
         return None
     both = " and ".join(display_name(path) for path in files)
-    raise DataError(f"{both}: columns of both have the same values; to join them:", *commands)
+    raise DataError(f"{both}: columns of both have equal values; to join them:", *commands)
+
+
+def _command_of_key(table: Table, other: Table, key: "_Key") -> str:
+    """Return a line with the command that joins two tables by a key, and the number of its keys."""
+    words = ["--set", f"data.join={flow([{'file': other.path, 'on': key.on}])}"]
+    values = counted(key.left.distinct, "value")
+    comment = f"{key.shared:,} of {values} of {key.left.shown} have a row there"
+    if key.shared < key.left.distinct:
+        words += ["--set", "data.bad_rows=drop"]
+        comment += "; the rows of others are left out"
+    return f"{init_line(table.path, *words)}  # {comment}"
 
 
 def _refuse_repeated_keys(table: Table, other: Table) -> None:
@@ -396,23 +414,99 @@ def _refuse_repeated_keys(table: Table, other: Table) -> None:
             )
 
 
-def _possible_keys(table: Table, other: Table) -> list[Any]:
-    """Return values of `on` of a join of two tables by columns with nearly the same values.
+class _Key(NamedTuple):
+    """A key by which a table may be joined to another one, in which each row has another key.
 
-    The column has one row per value in the other table. It has the same name in both, or the other
-    table lacks its name.
+    Attributes:
+        left: The column, or the columns together, in the table.
+        right: Those in the other table.
+        shared: Number of values that both have.
     """
-    found = list[Any]()
-    names, others = ({column.name_text for column in each.columns} for each in (table, other))
-    common, has_others = names & others, not others <= names
-    for key in other.columns:
-        is_key = key.distinct == other.rows >= FEWEST_KEYS and has_others
-        for column in table.columns if is_key and other.header else ():
-            left, right = column.name_text, key.name_text
-            is_same = left == right or not {left, right} & common
-            if is_same and _has_values_of(column, key) and _has_values_of(key, column):
-                found.append(left if left == right else {"left": left, "right": right})
-    return found
+
+    left: ColumnProfile
+    right: ColumnProfile
+    shared: int
+
+    @property
+    def has_one_name(self) -> bool:
+        """True if the columns have the same names in both tables."""
+        return self.left.name == self.right.name
+
+    @property
+    def on(self) -> Any:
+        """Value of `on` of the join."""
+        if isinstance(self.left, JoinedColumn):
+            return [part.name for part in self.left.parts]
+        if self.has_one_name:
+            return self.left.name
+        return {"left": self.left.name, "right": self.right.name}
+
+    @property
+    def are_found(self) -> bool:
+        """True if most values of the table are in the other one."""
+        return 2 * self.shared > self.left.distinct
+
+    @property
+    def are_equal(self) -> bool:
+        """True if most values of each table are in the other one."""
+        return self.are_found and 2 * self.shared > self.right.distinct
+
+    @property
+    def may_be_meant(self) -> bool:
+        """True if several values of one table are in the other one, and not by chance.
+
+        Numbers such as ages may also be ids of customers.
+        """
+        if self.shared < FEWEST_KEYS:
+            return False
+        if self.are_equal:
+            return True
+        if self.left.kind != "number":
+            return self.shared >= FEWEST_SHARED * min(self.left.distinct, self.right.distinct)
+        are_many = self.left.distinct == self.shared >= FEWEST_NUMBERS
+        return are_many and self.left.word not in PLAIN_KEYS
+
+
+def _keys(table: Table, other: Table) -> Iterator[_Key]:
+    """Yield the keys by which a table may be joined to another one: those of one name first.
+
+    Several columns are a key together if none of them is one, and no fewer are.
+    """
+    own = {x.name_text: x for x in table.columns if isinstance(x.name, str)}
+    others = {x.name_text: x for x in other.columns if isinstance(x.name, str)}
+    if others.keys() <= own.keys():  # it has no further column
+        return
+    keys = [x for x in others.values() if x.distinct == other.rows]
+    common = [x for x in keys if x.name_text in own]
+    for right in common:
+        yield _key(own[right.name_text], right)
+    parts = [x for x in others.values() if x.name_text in own and not x.differs]
+    if common:
+        parts = []
+    for size in range(2, MOST_COLUMNS + 1):
+        for together in combinations(parts[:MOST_PARTS], size):
+            right = JoinedColumn(*together)
+            if right.distinct == other.rows:
+                yield _key(JoinedColumn(*(own[x.name_text] for x in together)), right)
+                return
+    for right in keys:
+        for left in own.values():
+            if left.name_text not in others:
+                yield _key(left, right)
+
+
+def _key(left: ColumnProfile, right: ColumnProfile) -> _Key:
+    known = {str(value) for value in right.values}
+    return _Key(left, right, sum(str(value) in known for value in left.values))
+
+
+def _key_in(table: Table, join: Mapping[str, Any]) -> ColumnProfile | None:
+    """Return the key of a join in a table, or None if the table lacks it or joins row by row."""
+    found = [table.column(name) for name in key_columns(join["on"])[0]]
+    columns = [column for column in found if column is not None]
+    if not columns or len(columns) < len(found):
+        return None
+    return joined_column(columns)
 
 
 def _join_of(
@@ -430,20 +524,19 @@ def _join_of(
     is_single = len(other.columns) == 1
     if is_single and has_names is False and rows == table.rows + 1:  # a number as a name, as 0
         rows, has_names = table.rows, True
-    own = {column.name: column for column in table.columns if isinstance(column.name, str)}
+    own = {column.name for column in table.columns}
     new = [column.name_text for column in other.columns if column.name not in own]
     if is_single and not other.header:
         new = [column_of(path)]
-    for column in other.columns:
-        key = own.get(column.name_text)
-        is_key = column.distinct == other.rows and len(new) > 0
-        if is_key and key is not None and _has_values_of(key, column):
-            return {"file": path, "on": column.name}, new
+    for key in _keys(table, other):
+        is_sure = key.are_found
+        if not key.has_one_name:
+            is_other = key.right.name not in own and key.shared >= FEWEST_KEYS
+            is_sure = is_other and key.are_equal and rows == table.rows
+        if is_sure:
+            return {"file": path, "on": key.on}, [name for name in new if name != key.right.name]
     if rows != table.rows:
         return None, new
-    for on in _possible_keys(table, other):
-        if isinstance(on, dict):
-            return {"file": path, "on": on}, [name for name in new if name != on["right"]]
     join: dict[str, Any] = {"file": path, "on": ROW}
     if has_names is not None and has_names != begins_with_names(path):
         join["header"] = has_names
@@ -457,8 +550,7 @@ def _only(names: Sequence[str]) -> str | None:
 
 def _has_values_of(column: ColumnProfile, key: ColumnProfile) -> bool:
     """Return True if most values of a column are values of a key."""
-    known = {str(value) for value in key.values}
-    return 2 * sum(str(value) in known for value in column.values) > len(column.values)
+    return _key(column, key).are_found
 
 
 # Labels of recordings in another file
@@ -471,7 +563,7 @@ def recordings_and_labels(
 
     The recordings are a folder, a pattern, or all other files.
     """
-    found = [path for path in files if _may_hold_labels(path)]
+    found = [path for path in files if _may_hold_labels(path)] or odd_name(files)
     if len(files) == 2:
         found = [path for path in files if os.path.isfile(path)]
     others = [path for path in files if path not in found]
@@ -588,7 +680,7 @@ def _possible_label_files(layout: FileLayout) -> list[tuple[list[str], list[str]
         folder = os.path.dirname(train)
     if len(recordings) < FEWEST_FILES:
         return []
-    inside = [path for path in recordings if _may_hold_labels(path)]
+    inside = [path for path in recordings if _may_hold_labels(path)] or odd_name(recordings)
     if len(inside) > MOST_LABEL_FILES:
         return []
     others = [path for path in recordings if path not in inside]

@@ -24,6 +24,7 @@ from seqtrain.proposal.file_names import (
     inside,
     split_of,
 )
+from seqtrain.proposal.first_lines import first_lines
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
     joined_by_key,
@@ -48,7 +49,7 @@ from seqtrain.proposal.recordings import (
     recognise_class_files,
     recognise_names,
     recordings_of,
-    recordings_of_train,
+    recordings_of_splits,
     refuse_paths_as_labels,
     with_partitions,
     with_pattern,
@@ -56,7 +57,6 @@ from seqtrain.proposal.recordings import (
 from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.blocks import FILE, LABEL, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
@@ -83,8 +83,8 @@ def find_layout(
     """Return the layout of data files.
 
     Args:
-        files: Data files, or one folder. The splits in the folder are used. A folder without splits
-            is train itself.
+        files: Data files, or one folder or pattern. The splits among its files are used. If there
+            are none, it is train itself.
         test: The test file, or None to recognize it by its name.
         options: Options of the user. A label among them is searched in other files only if the
             file of train lacks it.
@@ -98,6 +98,10 @@ def find_layout(
         refuse_endings_as_labels(files)
     if len(files) == 1 and os.path.isdir(files[0]):
         files = pairs_inside(files[0], progress) or _splits_inside(files[0]) or files
+    elif len(files) == 1:
+        matching = matching_files(files[0])
+        if {"train"} < {split_of(path) for path in matching}:
+            files = matching
     if test is None:
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:
@@ -108,7 +112,7 @@ def find_layout(
         joined = joined_by_key(files, options, progress)
         if joined is not None:
             return joined
-        splits = recordings_of_train(files, progress)
+        splits = recordings_of_splits(files, progress)
     layout = FileLayout(splits or _splits(files, test), options)
     train = layout.train
     if train[0].startswith(MEMORY):

@@ -1,14 +1,16 @@
 """Lines above a table of text, such as what instruments write about a recording."""
 
 import csv
+import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from seqtrain.errors import DataError
+from seqtrain.proposal.first_lines import first_lines
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.shell import rewritten
-from seqtrain.proposal.text_forms import first_lines
+from seqtrain.proposal.shell import init_line, perl_literal, rewritten_files
 from seqtrain.tables.blocks import REST, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import COMMENTS, DELIMITERS, form_of
@@ -16,22 +18,34 @@ from seqtrain.text import display_name, quote
 
 MOST_LINES = 64
 """Largest number of lines above a table."""
+FIRST_TIME = 1e9
+"""A Unix time of the year 2001. Files of recordings begin with later ones."""
 FEWEST_BELOW = 6
 """Fewest rows of a table below other lines, with the names of its columns."""
 
 
-def refuse_lines_above(path: str, dialect: Dialect, options: InitOptions) -> None:
+def refuse_lines_above(
+    path: str, files: Sequence[str], dialect: Dialect, options: InitOptions
+) -> None:
     """Raise a DataError with the command that removes what is above a table, if there is any.
 
-    A title or comments, which are read as such, aren't removed.
+    A title or comments, which are read as such, aren't removed. Above recordings without names of
+    columns, it is a line of Unix times, and one of rates, as a wristband writes them.
 
     Args:
-        path: The file of text.
+        path: The first file of text.
+        files: The files that the user gave, or one folder.
         dialect: Form of the file.
         options: Options of the user.
     """
     lines = first_lines(path, replace(dialect, blank_lines=True))
     form = form_of([f"{line}\n" for line in lines], dialect)
+    if _begins_with_times(lines) and options.get("header") is None:
+        raise DataError(
+            f"{display_name(path)}: begins with a line of Unix times, and one of rates; to remove "
+            "these:",
+            *_removing(2, r"[0-9]{9}.*\n.*\n", files, os.path.splitext(path)[1]),
+        )
     is_read = dialect.format != "txt" and form.skipped
     if is_read or options.get("header") is False or REST in options.named("sequence"):
         return
@@ -41,13 +55,45 @@ def refuse_lines_above(path: str, dialect: Dialect, options: InitOptions) -> Non
     if not found or 0 in begins.values():
         return
     mark = max(found, key=lines[-1].count)
-    number, above = 1 + (begins[mark] or 0), next(filter(str.strip, lines))
+    start, above = begins[mark] or 0, next(filter(str.strip, lines))
     ending = ".tsv" if mark == "\t" else ".csv"
     raise DataError(
-        f"{display_name(path)}: a table seems to begin on line {number}, below other lines, such "
-        f"as {quote(above, 40)}; to remove these:",
-        *rewritten(["tail", "-n", f"+{number}"], path, "table", ending=ending),
+        f"{display_name(path)}: a table seems to begin on line {start + 1}, below other lines, "
+        f"such as {quote(above, 40)}; to remove these:",
+        *_removing(start, rf"(?:.*\n){{{start}}}(?={perl_literal(lines[start])})", files, ending),
     )
+
+
+def _begins_with_times(lines: Sequence[str]) -> bool:
+    """Return True if the first line has one Unix time in all fields, and no other line a time.
+
+    The second one has one number in all fields, too. All lines are numbers.
+    """
+    fields = [[x.strip() for x in line.split(",")] for line in lines if line.strip()]
+    if len(fields) < FEWEST_BELOW or not all(is_number(x) for row in fields for x in row):
+        return False
+    rows = [[*map(float, row)] for row in fields]
+    first, second, *others = rows
+    largest = max(abs(x) for row in [second, *others] for x in row)
+    return len({*first}) == len({*second}) == 1 and first[0] >= FIRST_TIME > 100 * largest
+
+
+def _removing(number: int, pattern: str, files: Sequence[str], ending: str) -> list[str]:
+    """Return lines with commands that remove first lines of files, and read what is left.
+
+    Args:
+        number: Number of the lines.
+        pattern: Pattern of perl for these lines. Other files of a folder don't change.
+        files: The files, or one folder.
+        ending: Ending of the names of new files.
+    """
+    if os.path.isfile(files[0]):
+        return rewritten_files(["tail", "-n", f"+{number + 1}"], files, "table", ending)
+    new = f"{files[0].rstrip(os.sep)}-tables"
+    code = rf"s/\A{pattern}//"
+    copy = shlex.join(["cp", "-r", files[0], new])
+    edit = shlex.join(["find", new, "-type", "f", "-exec", "perl", "-0777", "-i", "-pe", code])
+    return [f"  {copy} && {edit} {{}} +", init_line(new)]
 
 
 def _first_line(lines: Sequence[str], mark: str) -> int | None:
@@ -70,7 +116,13 @@ def _first_line(lines: Sequence[str], mark: str) -> int | None:
         return 0
     line, names = rows[at]
     is_apart = not lines[line - 1].strip()
-    has_longer = any(len(fields) >= width for _, fields in rows[:at])  # a bad row, or blank names
+    above = [fields for _, fields in rows[:at]]
+    is_table = (
+        len(above) > 1
+        and {*map(len, above)} == {len(above[0])}
+        and not any(map(is_number, above[0]))
+    )
+    has_longer = not is_table and any(len(x) >= width for x in above)  # a bad row, or blank names
     lacks_one = at == 1 and len(rows[0][1]) == width - 1 > 1  # as R writes the names
     is_long = at <= MOST_LINES and len(rows) - at >= max(FEWEST_BELOW, at)
     if not is_long or (has_longer and not is_apart) or lacks_one or any(map(is_number, names)):

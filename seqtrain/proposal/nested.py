@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
+from seqtrain.proposal.first_lines import first_lines
+from seqtrain.proposal.number_forms import numbers_in_columns
 from seqtrain.proposal.profile import LIST_KINDS, REPEATS, ColumnProfile, Columns
-from seqtrain.proposal.roles import Roles, set_command
+from seqtrain.proposal.roles import FEWEST_WIDE, Roles, set_command
 from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import first_lines
 from seqtrain.tables.cells import items_of
-from seqtrain.text import quote
+from seqtrain.text import listed, quote
 
 OBJECT_PER_LINE = "import json, sys; r = map(json.loads, sys.stdin); "
 ONE_VALUE = (
@@ -169,13 +170,17 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
     Such as the place of an event. They are time steps, or are read as a sequence each.
     """
     points = [x for x in table.columns if x.holds_points and "." not in x.name_text]
-    points = [x for x in points if roles.id is not None or roles.sequence == [x]]
-    if table.format != "jsonl" or not os.path.isfile(table.path) or not points:
+    are_read = 0 < len(points) < FEWEST_WIDE and roles.sequence == points
+    if not os.path.isfile(table.path) or not (are_read or (roles.id is not None and points)):
         return []
-    column = points[0]
+    shown, column = listed([each.shown for each in points]), points[0]
+    found = f"each row has {column.steps:.0f} numbers in {shown}; if a row is a time step"
+    if table.is_delimited and are_read:
+        return [f"{found}: {numbers_in_columns(points, table)}"]
+    if table.format != "jsonl":  # beside an id, those of csv are measurements
+        return []
     return [
-        f"{column.shown} holds {column.steps:.0f} numbers in each row; if a row is a time step, "
-        "write each number as a column:",
+        f"{found}, write each number as a column:",
         *rewritten_objects(table, WRITING_NUMBERS, column.name_text, "points"),
     ]
 

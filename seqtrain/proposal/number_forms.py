@@ -31,7 +31,8 @@ COMMAS_TO_POINTS = (
 SPLITTING = (
     "import csv, re, sys; k, marks = [*map(int, sys.argv[1].split())], len(sys.argv) > 2; "
     "h, *r = [x for x in csv.reader(sys.stdin, delimiter='{mark}') if x]; "
-    "p = re.compile('(?:^|(?<=[,;([])) *[-+]?[0-9]+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?'); "
+    "n = '[0-9]+(?:[{point}][0-9]+)?(?:[eE][-+]?[0-9]+)?'; "
+    "p = re.compile('(?:^|(?<=[,;([ ])) *[-+]?' + n + '|' + n); "
     "n = {{i: max(len(p.findall(x[i])) for x in r) for i in k}}; "
     "f = lambda c, i: (p.findall(c) + n[i] * [''])[:n[i]] + marks * [p.sub('', c).strip()]; "
     "g = lambda c, i: [c + (n[i] > 1) * f'_{{j + 1}}' for j in range(n[i])] + marks * [c + '_mark']"
@@ -65,8 +66,14 @@ REWRITING_CELLS = (
 )
 """Program of Python that writes other cells in a column of csv, each from the one there, x."""
 WITH_YEAR_FIRST = "x and datetime.strptime(x, sys.argv[2]).isoformat()"
+POINTS_OF_LINE = (
+    'x and str([[*map(float, p.split())] for p in x[x.find("("):].replace("(", "").replace(")", "")'
+    '.split(",")])'
+)
+GEOMETRY = re.compile(r"(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\b[ ZM]*\(", re.I)
+"""Beginning of the text of a geometry."""
 FILLED = "x.strip() or sys.argv[2]"
-"""Such a cell: a date with the year first, and a text in place of a blank one."""
+"""Such a cell: a date with the year first, points, and a text in place of a blank one."""
 
 
 def check_decimal_marks(roles: Roles, table: Table) -> None:
@@ -211,6 +218,17 @@ def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str,
     found = (
         f"{names}: cells such as {listed([*dict.fromkeys(cells)], MOST_NAMED)} are no plain numbers"
     )
+    return found, numbers_in_columns(columns, table, marks=marks)
+
+
+def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -> str:
+    """Return the advice to write each number of columns in a column of its own, with a command.
+
+    Args:
+        columns: The columns.
+        table: The table.
+        marks: True to keep what isn't a number in a further column, if it differs.
+    """
     units = {unit for column in columns for unit in column.units} - {""}
     hint = "write "
     if len(units) > 1:
@@ -218,12 +236,35 @@ def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str,
     hint += "each number in a column of its own"
     file = table.only_file
     if file is None or not table.has_named_columns:
-        return found, hint
+        return hint
     places = " ".join(str(table.columns.index(column)) for column in columns)
-    command = ["python3", "-c", SPLITTING.format(mark=delimiter_of(table)), places]
+    has_commas = any(x.has_decimal_commas or not x.holds_points for x in columns)
+    code = SPLITTING.format(mark=delimiter_of(table), point=".,"[: 1 + has_commas])
+    command = ["python3", "-c", code, places]
     if marks:
         command.append("marks")
-    return found, f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
+    return f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
+
+
+def refuse_geometry(roles: Roles, table: Table) -> None:
+    """Raise a DataError if the sequence is a geometry, such as LINESTRING (10.1 50.2, 10.3 50.4).
+
+    Raises:
+        DataError: The error has a command that writes the numbers of a point in columns, or those
+            of a line as a list of points.
+    """
+    for column in roles.sequence:
+        texts = [x for x in column.sampled_values if x != ""] if column.kind == "text" else []
+        if not texts or not all(isinstance(x, str) and GEOMETRY.match(x) for x in texts):
+            continue
+        lines = [f"{table.name}: {column.shown} holds geometries, such as {quote(texts[0], 40)}"]
+        if all("," not in text for text in texts):
+            lines.append(f"  {numbers_in_columns([column], table)}")
+        elif table.has_named_columns:
+            command = _rewriting_cells(column, table, POINTS_OF_LINE)
+            lines[0] += "; to write lists of points:"
+            lines += rewritten(command, table.file, "points")
+        raise DataError(*lines)
 
 
 def _with_points(table: Table) -> str:
@@ -280,17 +321,17 @@ def commands_for_marks(table: Table) -> list[str]:
     return lines
 
 
-def _rewriting_cells(column: ColumnProfile, table: Table, cell: str, argument: str) -> list[str]:
+def _rewriting_cells(column: ColumnProfile, table: Table, cell: str, *arguments: str) -> list[str]:
     """Return a command that writes other cells in a column of csv.
 
     Args:
         column: The column.
         table: The table, with a file whose columns have names.
         cell: Code of Python for the new cell.
-        argument: Argument of this code.
+        arguments: Arguments of this code.
     """
     code = REWRITING_CELLS.format(mark=delimiter_of(table), cell=cell)
-    return ["python3", "-c", code, str(table.columns.index(column)), argument]
+    return ["python3", "-c", code, str(table.columns.index(column)), *arguments]
 
 
 def _readings_of_dates(cells: Sequence[str]) -> Iterator[tuple[timedelta, str, str]]:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from seqtrain.config.document import Unreadable, read_option
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import Name
+from seqtrain.tables.formats import names_of
 
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
@@ -120,6 +121,11 @@ class FileLayout:
     joins: Sequence[dict[str, Any]] = ()
     group: Name | None = None
     label_columns: Sequence[str] = ()
+
+    @property
+    def files(self) -> list[str]:
+        """Files of all splits, as the user gave them."""
+        return [path for split in self.splits.values() for path in names_of(split)]
 
     @property
     def train(self) -> list[str]:

@@ -74,6 +74,8 @@ LETTER, DIGITS = re.compile(r"[^\W\d_]"), re.compile("[0-9]+")
 CAPITAL, BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])"), re.compile(r"[\W_]+")
 LIST_KINDS = ("series", "symbols", "turns", "events")
 """Kinds of columns whose cells hold whole sequences."""
+POINT_SIZES = ({2}, {3}, {4})
+"""Sizes of lists that are no sequences: places, accelerations, rotations."""
 LABEL_KINDS = ("text", "number", "amount")
 """Kinds of columns whose short values can be labels."""
 CODE, FEWEST_CODES = re.compile(r"[A-Za-z]{1,12}[-_/. ]?[0-9]{1,12}|[^\s@]+@[^\s@]+\.[A-Za-z]+"), 10
@@ -715,9 +717,9 @@ class ColumnProfile:
 
     @property
     def holds_points(self) -> bool:
-        """True if each list holds two or three numbers, as the place of an event does."""
+        """True if each list holds two to four numbers, as the place of an event does."""
         sizes = {len(numbers) for numbers in self.lists}
-        return self.kind in ("series", "symbols") and sizes in ({2}, {3})
+        return self.kind in ("series", "symbols") and sizes in POINT_SIZES
 
     @cached_property
     def steps(self) -> float:
@@ -938,7 +940,8 @@ Columns: TypeAlias = Sequence[ColumnProfile]
 
 def without(columns: Columns, taken: Collection[ColumnProfile | None]) -> list[ColumnProfile]:
     """Return the columns that aren't among those that are taken."""
-    return [column for column in columns if column not in taken]
+    unwanted = set(taken)
+    return [column for column in columns if column not in unwanted]
 
 
 class JoinedColumn(ColumnProfile):

@@ -10,7 +10,7 @@ import numpy as np
 
 from seqtrain.config import check_options
 from seqtrain.errors import DataError
-from seqtrain.proposal.channels import channels_beside, channels_first
+from seqtrain.proposal.channels import channels_beside, channels_first, names_beside
 from seqtrain.proposal.checks import (
     check_bad_rows,
     check_classes,
@@ -43,7 +43,7 @@ from seqtrain.proposal.notes import (
     rows_of_windows,
     uses,
 )
-from seqtrain.proposal.number_forms import commands_for_marks
+from seqtrain.proposal.number_forms import commands_for_marks, refuse_geometry
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order
@@ -121,6 +121,7 @@ def propose(
     try:
         roles = roles_of(table)
         refuse_texts_of_files(roles, table.layout, options)
+        refuse_geometry(roles, table)
         facts = facts_of(roles, layout.options, table.unread)
         if facts.family.name == "symbols":
             roles.kind = "tokens"
@@ -140,7 +141,7 @@ def propose(
     warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)
     warnings += channels_first(table, roles, facts)
-    warnings += channels_beside(table, roles)
+    warnings += channels_beside(table, roles) or names_beside(table, roles, facts)
     warnings += points_of_steps(table, roles)
     found.rows["train"] = facts.rows
     many_empty = list(empty_rows(facts))

@@ -15,6 +15,13 @@ import numpy as np
 from seqtrain.errors import DataError, parameter
 from seqtrain.files.reading import path_problem
 from seqtrain.proposal.chat_lines import refuse_chats
+from seqtrain.proposal.divisions import (
+    command_for_unknown,
+    refuse_blanks,
+    refuse_blocks,
+    refuse_frames,
+)
+from seqtrain.proposal.first_lines import PROFILED_ROWS, first_lines
 from seqtrain.proposal.lines_above import refuse_lines_above
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.ragged import has_label_last, labels_at, list_start
@@ -22,17 +29,12 @@ from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.text_forms import (
     NOT_UTF_8,
-    PROFILED_ROWS,
     check_shape,
-    command_for_unknown,
     delimiter_of,
     find_header,
-    first_lines,
     form_of_file,
     format_of_lines,
     is_ragged,
-    refuse_blanks,
-    refuse_blocks,
     set_likely_encoding,
     undecodable_rows,
 )
@@ -65,7 +67,7 @@ from seqtrain.tables.formats import (
     resolve_format,
 )
 from seqtrain.tables.join import joined_source
-from seqtrain.tables.opening import open_input, utf_16
+from seqtrain.tables.opening import STDIN, is_pipe, open_input, utf_16
 from seqtrain.tables.sources import FileSource, holds_whole_files, open_source
 from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name, one_of
@@ -146,8 +148,15 @@ def data_format(path: str, given: str) -> str:
         given: Format that the user names, or "auto" to choose it by the file's name.
 
     Raises:
-        DataError: If the format is "auto", and the file's name tells no format.
+        DataError: If the format is "auto", and the file's name tells no format; or if the file is a
+            pipe. A config names files that `fit` reads again.
     """
+    if path == STDIN or is_pipe(path):
+        raise DataError(
+            f"{path}: can be read only once, but a config names a file; write it to one, such as "
+            "by … > data.csv, and give this file:",
+            init_line("data.csv"),
+        )
     format = resolve_format(path, given)
     if format is None:
         try:
@@ -188,7 +197,11 @@ def read_table(
         if format == "txt":
             refuse_chats(path, first_lines(path, dialect))
         refuse_blocks(path, dialect, options)
-        refuse_lines_above(path, dialect, options)
+        refuse_frames(path, dialect)
+        refuse_lines_above(path, layout.files, dialect, options)
+    elif is_train and format in ("csv", "tsv") and os.path.isdir(path):
+        first_file = source_for(files, dialect, layout).files()[0]
+        refuse_lines_above(first_file, [path], dialect, options)
     if format == "txt" and os.path.isfile(path):
         if is_train and not layout.joins:
             refuse_blanks(path, dialect)

@@ -194,20 +194,26 @@ def commands_for_patterns(layout: FileLayout, patterns: Sequence[str]) -> list[s
     return [init_line(*files, "--set", f"data.path={flow(pattern)}") for pattern in patterns]
 
 
-def recordings_of_train(files: Sequence[str], progress: ReadingProgress) -> Splits | None:
-    """Return files as train if their paths hold labels, or None.
+def recordings_of_splits(files: Sequence[str], progress: ReadingProgress) -> Splits | None:
+    """Return files by their splits if the paths of those of train hold labels, or None.
 
     A shell replaces a pattern by its files. If the pattern is found again, it stands for them.
     """
-    if len(files) < 2 or any(map(split_of, files)) or not all(map(os.path.isfile, files)):
+    if len(files) < 2 or not all(map(os.path.isfile, files)):
         return None
     formats = {resolve_format(path, "auto") for path in files}
     if len(formats) > 1 or not formats <= set(RECORDINGS):
         return None
-    is_layout = partition_pattern(files) or _path_patterns(files, progress)
-    if not is_layout and not _class_files(files, progress)[0]:
+    splits: dict[str, list[str]] = {"train": []}
+    for path in files:
+        splits.setdefault(split_of(path) or "train", []).append(path)
+    train = splits["train"]
+    if len(train) < 2:
         return None
-    return {"train": pattern_of(files) or list(files)}
+    is_layout = partition_pattern(train) or _path_patterns(train, progress)
+    if not is_layout and not _class_files(train, progress)[0]:
+        return None
+    return {split: pattern_of(own) or own for split, own in splits.items()}
 
 
 def recordings_of(files: Sequence[str], options: InitOptions | None = None) -> list[str]:

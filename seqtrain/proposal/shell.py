@@ -11,6 +11,10 @@ UNPACKERS = {".gz": ["gzip", "-dc"], ".zst": ["zstd", "-dc"]}
 """Maps endings of compressed files to the commands that write their content."""
 
 
+MOST_FILES = 8
+"""Largest number of files for each of which a message has a command."""
+
+
 def rewriting(
     command: Sequence[str], path: str, suffix: str, ending: str | None = None
 ) -> tuple[str, str]:
@@ -50,6 +54,20 @@ def rewritten(
     """
     line, target = rewriting(command, path, suffix, ending)
     return [f"  {line}", " ".join(["  seqtrain init", target, *options])]
+
+
+def rewritten_files(
+    command: Sequence[str], files: Sequence[str], suffix: str, ending: str | None = None
+) -> list[str]:
+    """Return lines of a message: the command of `rewritten` for each file, and one for all.
+
+    Of very many files, only the first one is written.
+    """
+    written = [rewriting(command, path, suffix, ending) for path in files[:MOST_FILES]]
+    if len(files) > MOST_FILES:
+        del written[1:]
+    lines = [f"  {line}" for line, _ in written]
+    return [*lines, " ".join(["  seqtrain init", *(target for _, target in written)])]
 
 
 def rewritten_at_once(command: Sequence[str], path: str, suffix: str) -> str:

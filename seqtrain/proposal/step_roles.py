@@ -44,6 +44,8 @@ from seqtrain.text import listed
 
 LONGEST_SYMBOL = 24
 """Most characters of a word that can be a symbol, such as a product number."""
+VERY_WIDE = 1000
+"""Fewest columns that differ only in their numbers of which one is searched for ids and times."""
 MOST_CONFLICTS = 0.05
 """Share of rows with another label than most rows of their id up to which they may be mistakes."""
 
@@ -59,19 +61,24 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
             have units.
     """
     is_requested = any(options.named(option) for option in ("id", "order", "steps"))
-    if not _may_be_step_table(columns, options, is_requested=is_requested):
+    wide = wide_columns(columns)
+    if not _may_be_step_table(columns, wide, options, is_requested=is_requested):
         return None
     given, roles = given_ids(columns, options), None
-    joined = None if given else find_joined_id(columns, options)
-    id = joined or find_id(columns, options)
-    label = next(iter(columns_named(columns, options, "label")), None)
+    named = columns_named(columns, options, "label")
+    searched = columns
+    if len(wide) >= VERY_WIDE and not is_requested:
+        searched = without(columns, set(wide[1:]).difference(named))
+    joined = None if given else find_joined_id(searched, options)
+    id = joined or find_id(searched, options)
+    label = next(iter(named), None)
     if id is None or (label is not None and not _is_label_of(id, label, options)):
-        roles = windowed_roles(columns, options)
+        roles = windowed_roles(searched, options)
     if roles is None and id is not None and label is not None:
-        _check_labels(id, label, columns, options)
+        _check_labels(id, label, searched, options)
     if roles is None and id is not None:
-        roles = _roles(columns, id, options)
-        may_be_wide = wide_columns(columns) or not have_names(columns)
+        roles = _roles(searched, id, options)
+        may_be_wide = wide or not have_names(columns)
         if not (roles.order or is_requested) and may_be_wide:
             return None
     if roles is None and is_requested:
@@ -89,6 +96,7 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
         return None
     if not is_requested and not have_names(columns):
         roles.warnings.append(_roles_by_values(roles))
+    roles.columns = columns
     assigned = StepColumns(columns, roles, options)
     assigned.assign()
     assigned.read_turns(columns_named(columns, options, "sequence"))
@@ -105,16 +113,24 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
     return None
 
 
-def _may_be_step_table(columns: Columns, options: InitOptions, *, is_requested: bool) -> bool:
+def _may_be_step_table(
+    columns: Columns, wide: Columns, options: InitOptions, *, is_requested: bool
+) -> bool:
     """Return True if the user says that rows are time steps, or no column can hold a sequence.
+
+    Args:
+        columns: All columns.
+        wide: Those that may be the time steps of a row.
+        options: Options of the user.
+        is_requested: True if the user says that rows are time steps.
 
     Raises:
         DataError: If the user says so, but --sequence is given, too.
     """
     if not is_requested:
         is_told = options.get("sequence") or options.kind
-        wide = wide_columns(columns)  # an id and a label are beside them
-        is_wide = len(wide) > (len(columns) - 2 if have_names(columns) else 0)
+        most = len(columns) - 2 if have_names(columns) else 0  # an id and a label are beside them
+        is_wide = len(wide) > most
         return not (is_told or is_wide or _holds_sequence(columns))
     if options.get("sequence") and (options.get("steps") or not options.get("id")):
         raise DataError(

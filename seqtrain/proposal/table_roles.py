@@ -59,6 +59,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
 from seqtrain.tables.formats import resolve_format
+from seqtrain.tables.join import key_columns
 from seqtrain.text import quote
 
 FILES_LOOKED_FOR = 20
@@ -136,8 +137,7 @@ def _without_keys(table: Table) -> list[ColumnProfile]:
     options, keys = table.options, set[str]()
     parts = set(re.compile(table.layout.pattern or "").groupindex)
     for join in table.layout.joins:
-        on = join["on"]
-        keys.add(str(on["left"]) if isinstance(on, dict) else str(on))
+        keys.update(key_columns(join["on"])[0])
     named = {str(name) for option in COLUMN_OPTIONS for name in options.named(option)}
     return [column for column in table.columns if column.name not in (keys & parts) - named]
 

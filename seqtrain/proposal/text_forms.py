@@ -1,93 +1,69 @@
-"""Forms of text files: headers, titles, blocks, ragged rows, and better readings."""
+"""Forms of text files: headers, titles, names in two rows, ragged rows, and better readings."""
 
 import os
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import dropwhile, takewhile
+from itertools import dropwhile
 
 import numpy as np
 
 from seqtrain.errors import DataError
+from seqtrain.proposal.divisions import refuse_blanks, refuse_labels_before_blanks, refuse_marks
+from seqtrain.proposal.first_lines import FIRST_LINES, first_blocks, first_lines
 from seqtrain.proposal.header import has_header, tells_labels
-from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
-from seqtrain.proposal.shell import init_line, rewriting, rewritten
+from seqtrain.proposal.shell import rewriting, rewritten
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
-from seqtrain.tables.blocks import REST, TEXT, Block, Dialect, Selection, as_list
+from seqtrain.tables.blocks import REST, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.delimited import DELIMITERS, REPEATED_HEADER, Form, form_of, index_of_names
+from seqtrain.tables.delimited import (
+    BLANK_FIELDS,
+    DELIMITERS,
+    REPEATED_HEADER,
+    Form,
+    form_of,
+    index_of_names,
+)
 from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import open_source
 from seqtrain.tables.xlsx import FIRST_ROWS
-from seqtrain.text import delimited_line, display_name, listed, one_of, quote
+from seqtrain.text import delimited_line, display_name, one_of, quote
 
-FEWEST_LINES_OF_LABEL = 4
-"""Fewest lines per first word, on average, if the first words of lines may be labels."""
-FEWEST_BLOCKS = 3
-"""Fewest blank lines that divide a file into blocks."""
-FIRST_LINES = 4096
-"""Number of first lines that tell the form of a text file without columns."""
 HEAD_ROWS, HEAD_CELLS = 16, 100_000
 """Rows of csv and tsv that are read at once to find a header, and about how many cells suffice."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
-PROFILED_ROWS = 1024
-"""Number of rows of a block."""
 MOST_LISTS = 4
 """Largest number of lists for which a message has a command."""
 MANY_COLUMNS = 8
 """Number of columns of a single row from which on a JSON object may hold a table by columns."""
-FEWEST_FIELDS, FEWEST_TABLE_LINES = 3, 8
-"""Fewest fields of each line, and fewest lines, of a table whose columns blanks separate."""
-SHARE_OF_NUMBERS = 0.25
-"""Smallest share of columns of numbers in such a table."""
-NUMBER_OR_TIME = re.compile(
-    r"[-+]?[0-9](?:[-+./0-9eE]|:[0-9]{2})*(?:,[0-9]+)?|[-+]?\.[0-9]+|(?i:na|nan)|[?.-]"
-)
-"""Cell of a column of numbers, dates or times, also with a decimal comma, or a missing one."""
-OTHER_MARK = re.compile(r"[;|]|(?<![0-9]),|,(?![0-9]+(?:\s|$))")
-"""Mark between columns that is no blank, and no decimal comma."""
-BEGINNINGS = {
-    "fasttext": "__label__",
-    "jsonl": r"\{|\[\s*(?:[\[{0-9\"-]|$)",
-    "fasta": ">.*",
-    "arff": "(?i:@relation).*",
-    "tsv": ".*\t",
-    "csv": r'(?:[^"]|"[^"]*")*[,;|]',  # not inside of quotes
-}
-"""Maps formats to patterns of the first line of a file whose ending tells no format."""
+FEWEST_BELOW_NAMES = 4
+"""Fewest rows that show if the one below the names is like others."""
 SURVEY_ID = '{"ImportId"'
 """Beginning of a cell in the third row of a survey."""
 REMOVING_ROWS = (
     'import csv, sys; rows = list(csv.reader(sys.stdin, delimiter="{mark}")); '
-    'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
+    'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[{below}:])'
 )
-"""Code that removes the second and the third row of csv."""
-LABELS_BETWEEN_BLANKS = {
-    0: ("first", r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'),
-    -1: (
-        "last",
-        r'{sub(/[ \t\r]+$/, ""); label = $NF; sub(/[ \t]+[^ \t]+$/, ""); print label "\t" $0}',
-    ),
-}
-"""Maps the index of a word of a line to its name, and to the program that makes it the label."""
-LABELS_LAST = re.compile(r"\S\s+__label__\S+\s*$")
-"""End of a line of a text with its labels, as fastText writes them, after it."""
-MOVING_LABELS = r"s/^(.*?\S)\h+((?:__label__\S+\h*)+)(?=\r?$)/$2 $1/"
-"""Code of perl that moves such labels to the front."""
-NAME_OF_CLASS = re.compile(r"[-+\w]+(?::[-+\w]+)?[:)]?")
-"""First word of a line that may be its label, also with a finer one, as DESC:manner."""
+"""Code that removes the rows of csv between the names and the data."""
+JOINING_NAMES = (
+    "import csv, itertools, sys; "
+    'h, s, *rows = csv.reader(sys.stdin, delimiter="{mark}"); '
+    "g = [*itertools.accumulate(h, lambda x, y: y or x)]; "
+    'n = [f"{{x}}: {{y}}" if y and g.count(x) > 1 else x for x, y in zip(g, s)]; '
+    'csv.writer(sys.stdout, delimiter="{mark}").writerows([n, *rows])'
+)
+"""Code that joins the names of groups of columns, and those of columns in the second row of csv."""
 
 
 def format_of_lines(table: Table) -> str:
     """Return the format of a .txt file by its lines: fastText, tsv, csv, or txt."""
-    lines = first_lines(table.path, table.dialect)
+    lines = [line for line in first_lines(table.path, table.dialect) if line.strip(BLANK_FIELDS)]
     if lines and lines[0].startswith("__label__"):
         return "fasttext"
     below = list(dropwhile(lambda line: line.startswith("#") and "\t" not in line, lines))
@@ -113,16 +89,6 @@ def format_of_lines(table: Table) -> str:
             if is_table and len({_ends(line, mark)[side] for line in lines}) <= len(lines) / 2:
                 return "csv"
     return "txt"
-
-
-def _first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Iterator[Block]:
-    """Yield the first rows of a file in blocks of `rows`, about `FIRST_LINES` in all."""
-    count = 0
-    for block in open_source(path, dialect).blocks(Selection(), rows):
-        yield block
-        count += len(block)
-        if count >= FIRST_LINES:
-            return
 
 
 def _has_names(table: Table) -> bool:
@@ -154,99 +120,6 @@ def delimiter_of(table: Table) -> str:
 def form_of_file(path: str, dialect: Dialect) -> Form:
     """Return the form of a file of csv or tsv."""
     return form_of([f"{line}\n" for line in first_lines(path, dialect)], dialect)
-
-
-def first_lines(path: str, dialect: Dialect) -> list[str]:
-    """Return the first lines of a text file without line ends, about `FIRST_LINES`."""
-    blocks = _first_blocks(path, replace(dialect, format="lines"))
-    return [line for block in blocks for line in as_list(block.columns[TEXT])]
-
-
-def refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
-    """Raise a DataError if blank lines divide lines of a few words each, as in CoNLL files.
-
-    A user who names a column wants rows as they are.
-    """
-    lines = first_lines(path, replace(dialect, blank_lines=True))
-    lines = "\n".join(line for line in lines if not line.startswith("#")).strip().split("\n")
-    rows = [line.split() for line in lines if line.strip()]
-    blanks, has_commas = len(lines) - len(rows), 2 * sum("," in line for line in lines) > len(rows)
-    are_blocks = FEWEST_BLOCKS <= blanks < len(rows) / 2 and len(set(map(len, rows))) == 1
-    if not are_blocks or has_commas or len(rows[0]) < 2 or all(map(is_number, rows[0])):
-        return
-    if any(options.named(option) for option in COLUMN_OPTIONS):
-        return
-    name, code = display_name(path), "/^#/ {next} NF {$1 = $1; print n + 1, $0; next} {n++}"
-    command = ["awk", "-v", r"OFS=\t", code]
-    raise DataError(
-        f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag "
-        "per token; seqtrain learns a label per sequence",
-        f"{name}: if the lines of a block have one label, number the blocks by these commands:",
-        *rewritten(command, path, "blocks", "--id 0", ending=".tsv"),
-    )
-
-
-def refuse_blanks(path: str, dialect: Dialect) -> None:
-    """Raise a DataError with a command if blanks separate the columns of a text file.
-
-    All lines then have equally many fields, without comments, and a quarter of the columns numbers
-    below the first line: lines of a log may have equally many words. The names may be in a comment,
-    or lack that of the first column, as R writes them.
-    Lines with one tab each are label<TAB>text.
-    """
-    if not os.path.isfile(path):
-        return
-    written = first_lines(path, replace(dialect, blank_lines=True))
-    lines = [line for line in written if line.strip()]
-    below = [line for line in lines if not line.startswith("#")]
-    rows = [line.split() for line in below[1:]]
-    width = len(rows[0]) if rows else 0
-    if len(rows) < FEWEST_TABLE_LINES or width < FEWEST_FIELDS or {*map(len, rows)} != {width}:
-        return
-    is_divided = all(line.count("\t") == 1 for line in below)
-    is_divided |= all(len(line.split("\t")) == width for line in below)
-    numbers = [x for x in zip(*rows, strict=True) if all(map(NUMBER_OR_TIME.fullmatch, x))]
-    if is_divided or len(numbers) < SHARE_OF_NUMBERS * width or OTHER_MARK.search(below[1]):
-        return
-    comments = list(takewhile(lambda line: not line.strip() or line.startswith("#"), written))
-    code, names = "", (comments[-1] if comments else lines[0]).lstrip("# ").split()
-    if any('"' in line for line in lines):
-        code += '{gsub(/"/, "")} '
-    if comments and len(names) == width:
-        code += f'NR == {len(comments)} {{sub(/^[# ]+/, "")}} '
-    elif len(names) == width - 1 and not comments:
-        code += 'NR == 1 {$0 = "row " $0} '
-    elif len(names) != width and not comments:
-        return
-    code += r'/^#/ || !NF {next} {sub(/\r$/, ""); $1 = $1; print}'
-    raise DataError(
-        f"{display_name(path)}: {width} columns between blanks; to write tabs there:",
-        *rewritten(["awk", "-v", r"OFS=\t", code], path, "table", ending=".tsv"),
-    )
-
-
-def command_for_unknown(path: str) -> list[str]:
-    """Return a line with the command that reads a file whose ending tells no format, or [].
-
-    Raises:
-        DataError: If blanks separate its columns, with the command that writes tabs there.
-    """
-    if not os.path.isfile(path):
-        return []
-    try:
-        blocks = [*_first_blocks(path, Dialect("lines"))]
-    except DataError:
-        return []
-    if not blocks or any(block.problems for block in blocks):
-        return []
-    refuse_blanks(path, Dialect("lines"))
-    first = str(as_list(blocks[0].columns[TEXT])[0])
-    for format, pattern in BEGINNINGS.items():
-        if re.match(pattern, first):
-            line = init_line(path, "--format", format)
-            return [f"it seems to be {format}; to read it so:", line]
-    refuse_labels_before_blanks(path, Dialect("lines"))
-    return ["if its lines are no table, write them as csv: columns of values, an id, and a label"]
 
 
 def _ends(line: str, mark: str) -> tuple[str, str, str]:
@@ -286,7 +159,7 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
             return first
     if is_train:
         check_shape(head, first)
-        _refuse_survey(head)
+        _refuse_second_names(head, first)
     filled = [cell for cell in first if cell.strip()]
     has_title = len(filled) == 1 and len(first) > 2
     if is_train and has_title and table.options.get("header") is not False:
@@ -333,7 +206,7 @@ def _refuse_title(table: Table, first: Sequence[str]) -> None:
     """
     dialect = replace(table.dialect, header=False)
     file = open_source(table.path, dialect).files()[0]
-    block = next(_first_blocks(file, dialect, FIRST_ROWS))
+    block = next(first_blocks(file, dialect, FIRST_ROWS))
     rows = list(zip(*map(as_list, block.columns.values()), strict=True))
     line = int(block.lines[index_of_names(rows)])
     if line == 1:
@@ -377,21 +250,50 @@ def _refuse_unnamed(table: Table, first: Sequence[str], columns: Sequence[Column
         )
 
 
-def _refuse_survey(head: Table) -> None:
-    """Raise a DataError with the command that removes the two rows below the names in a survey.
+def _refuse_second_names(head: Table, first: Sequence[str]) -> None:
+    """Raise a DataError with a command if rows below the names hold further names, and no data.
 
-    Qualtrics writes the questions and the ids of the columns there.
+    Qualtrics writes questions and ids of the columns there. Other surveys write answers below the
+    names of questions, and blank cells below others. Instruments write units.
+
+    Args:
+        head: The first rows without that of the names.
+        first: The names. Those of columns of a group may be blank.
     """
-    place = 1
-    cells = [x.values[x.codes[place]] for x in head.columns if len(x.codes) > place]
-    if not any(str(cell).startswith(SURVEY_ID) for cell in cells):
+    if head.rows < FEWEST_BELOW_NAMES or not os.path.isfile(head.file):
         return
-    code = REMOVING_ROWS.format(mark=delimiter_of(head))
+    rows = [[str(x.values[x.codes[place]]).strip() for x in head.columns] for place in (0, 1)]
+    mark, names = delimiter_of(head), [name.strip() for name in first]
+    gaps = [
+        bool(name) and _is_blank_at_first(x) for name, x in zip(names, head.columns, strict=True)
+    ]
+    are_texts = not any(map(is_number, [*names, *rows[0]]))
+    code = REMOVING_ROWS.format(mark=mark, below=2)
+    found = "the row below the names holds units, or no data"
+    if any(cell.startswith(SURVEY_ID) for cell in rows[1]):
+        code = REMOVING_ROWS.format(mark=mark, below=3)
+        found = "the two rows below the names hold questions and ids of the columns"
+    elif not are_texts or not any(gaps):
+        return
+    elif "" in names and all(map(any, zip(names, rows[0], strict=True))):
+        code, found = JOINING_NAMES.format(mark=mark), "the row below the names holds further names"
+    elif not any(map(_has_unit, head.columns)):
+        return
     raise DataError(
-        f"{head.name}: the two rows below the names hold questions and ids of the columns, as "
-        "Qualtrics writes them; to remove them:",
+        f"{head.name}: {found}; to write one row of names:",
         *rewritten(["python3", "-c", code], head.file, "answers"),
     )
+
+
+def _is_blank_at_first(column: ColumnProfile) -> bool:
+    """Return True if the first cell of a column is blank, and no other one is."""
+    return bool(column.is_blank[0]) and column.is_blank.sum() == 1
+
+
+def _has_unit(column: ColumnProfile) -> bool:
+    """Return True if the first cell of a column is a text, and the others are numbers."""
+    first, *others = (str(column.values[code]) for code in column.codes)
+    return bool(first) and not is_number(first) and all(map(is_number, others))
 
 
 def _head_of(table: Table) -> tuple[Table, list[str]]:
@@ -402,7 +304,7 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
     head = Table(table.path, table.layout, replace(table.dialect, header=False))
     builder, first = TableBuilder(head), list[str]()
     file = open_source(table.path, head.dialect).files()[0]
-    for block in _first_blocks(file, head.dialect, HEAD_ROWS):
+    for block in first_blocks(file, head.dialect, HEAD_ROWS):
         if not first:
             rows = zip(*map(as_list, block.columns.values()), strict=True)
             filled = (at for at, row in enumerate(rows) if any(map(str.strip, row)))
@@ -432,6 +334,7 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
     if table.is_delimited and (len(first) == 1 or not table.rows):
         refuse_blanks(table.path, table.dialect)
     if table.format == "txt" and table.problems and not table.rows:
+        refuse_marks(table.path, table.dialect)
         refuse_labels_before_blanks(table.path, table.dialect)
         raise DataError(
             f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
@@ -445,6 +348,7 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
     if not first and table.rows == 1 and (is_object or len(table.columns) > MANY_COLUMNS):
         raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
     if len(first) == 1 and table.layout.pattern is None:  # else the path has the label
+        refuse_marks(table.path, table.dialect)
         refuse_labels_before_blanks(table.path, table.dialect)
         marks = [mark for mark, text in DELIMITERS.items() if text in first[0]] or [*DELIMITERS]
         raise DataError(
@@ -465,54 +369,6 @@ def _commands_for_lists(table: Table) -> list[str]:
         command, _ = rewriting(["python3", "-c", code, str(name)], table.path, suffix, ".json")
         lines.append(f"  {command}")
     return lines
-
-
-def refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
-    """Raise a DataError with a command if the first or last words of lines may be their labels.
-
-    Of labels with a finer one behind a colon, a further command takes the first part.
-    """
-    if not os.path.isfile(path):
-        return
-    lines = [line for line in first_lines(path, dialect) if line.strip()]
-    if not all(len(line.split()) > 1 for line in lines):
-        return
-    if 2 * sum(bool(LABELS_LAST.search(line)) for line in lines) > len(lines):
-        command = ["perl", "-pe", MOVING_LABELS]
-        raise DataError(
-            f"{display_name(path)}: labels such as __label__x end its lines; to move them to the "
-            "front:",
-            *rewritten(command, path, "labelled", "--format fasttext", ending=".txt"),
-        )
-    for at, (place, code) in LABELS_BETWEEN_BLANKS.items():
-        words = Counter(line.split()[at] for line in lines)
-        if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates of a log
-            continue
-        if not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
-            continue
-        shown = listed([quote(word) for word, _ in words.most_common()])
-        commands = _commands_for_labels(path, code, "[:)]$", "labelled")
-        if all(":" in word[:-1] for word in words):
-            commands.append("or, if its label is what comes before the colon:")
-            commands += _commands_for_labels(path, code, ":.*", "coarse")
-        raise DataError(
-            f"{display_name(path)}: no tab or comma is between labels and texts; if the {place} "
-            f"word of a line is its label ({shown}):",
-            *commands,
-        )
-
-
-def _commands_for_labels(path: str, code: str, removed: str, suffix: str) -> list[str]:
-    """Return lines with commands that write labels before tabs, and read the new file.
-
-    Args:
-        path: The file.
-        code: Program of `LABELS_BETWEEN_BLANKS`.
-        removed: Pattern of the part of the label that is left out.
-        suffix: Word of the name of the new file.
-    """
-    code = code.replace("print label", f'sub(/{removed}/, "", label); print label')
-    return rewritten(["awk", code], path, suffix, ending=".txt")
 
 
 NO_LABELS = (
@@ -569,7 +425,7 @@ def _can_be_read(path: str, dialect: Dialect) -> bool:
     """Return True if nearly all of the first rows of a csv file have equally many fields."""
     rows = bad = width = 0
     try:
-        for block in _first_blocks(path, dialect):
+        for block in first_blocks(path, dialect):
             rows, bad, width = rows + len(block), bad + len(block.problems), len(block.columns)
     except DataError:
         return False

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from seqtrain.config import Config, parse_config, values_by_key
+from seqtrain.config import Config, config_from_mapping, values_by_key
 from seqtrain.config.document import flow, resolve_scalar
 from seqtrain.config.schema import KEYS, DataConfig
 from seqtrain.proposal.facts import Facts, symbol_mark
@@ -47,8 +47,7 @@ def write_config(
     Raises:
         ConfigError: If a setting of the user isn't valid.
     """
-    proposed = "\n".join(_lines(settings))
-    config = parse_config(proposed, "the proposed config", options.settings)
+    config = config_from_mapping(_by_section(settings), options.settings)
     # A key that only refines another one is reset if the user's settings remove that one.
     found = {key: x for key, x in settings.items() if config.value(key) == x.value}
     for text in options.settings:
@@ -58,6 +57,16 @@ def write_config(
                 found[key] = Setting(value, f"--set {shorten(text, 60)}")
     head = [f"# {comment}" for comment in comments]
     return "\n".join([*head, *_lines(found), ""]), config, found
+
+
+def _by_section(settings: Settings) -> dict[str, Any]:
+    """Return the values of settings as nested dicts, by section and key."""
+    values: dict[str, Any] = {}
+    for key, setting in settings.items():
+        section, _, name = key.rpartition(".")
+        place = values.setdefault(section, {}) if section else values
+        place[name] = setting.value
+    return values
 
 
 def comments_of(command: str, facts: Facts) -> list[str]:

@@ -18,9 +18,9 @@ from seqtrain.sequences.schema import Column, Schema, number_columns, token_colu
 from seqtrain.sequences.vocabulary import runs
 from seqtrain.sequences.windows import cut
 from seqtrain.tables.blocks import Array, Block, Coded, Ints, Mask, Reasons
-from seqtrain.tables.cells import CodedColumn, Names, name_of, note_problems
+from seqtrain.tables.cells import KeyColumns, name_of, note_problems
 from seqtrain.tables.time_column import TimeColumn, sorting_times
-from seqtrain.text import delimited_line, quote
+from seqtrain.text import quote
 
 
 class IdColumns:
@@ -33,8 +33,8 @@ class IdColumns:
     """
 
     def __init__(self, names: Sequence[Column]) -> None:
-        self._columns = {name: CodedColumn(lambda text: name_of(text.strip())) for name in names}
-        self._joined: Any = Names(self._text_of)  # type: ignore[arg-type] # of tuples of codes
+        self._names = names
+        self._keys = KeyColumns(len(names), lambda text: name_of(text.strip()))
 
     def read(self, block: Block, problems: Reasons) -> tuple[Coded, Mask]:
         """Return the ids of the rows of a block, and a mask of those that are blank in a column.
@@ -48,32 +48,19 @@ class IdColumns:
         """
         parts = []
         is_blank = np.zeros(len(block), bool)
-        for name, column in self._columns.items():
+        for name, column in zip(self._names, self._keys.columns, strict=True):
             codes, wrong = column.codes_of(block.columns[name])
             note_problems(problems, name, wrong)
-            parts.append(Coded(codes, column.known.spellings))
+            parts.append(codes)
             own = codes == column.known.code("")
             for row in np.flatnonzero(own).tolist():
                 problems.setdefault(row, f"{name}: the id is blank")
             is_blank |= own
-        if len(parts) == 1:
-            found = parts[0]
-        else:
-            keys = zip(*(part.codes.tolist() for part in parts), strict=True)
-            codes = np.fromiter(map(self._joined.__getitem__, keys), np.int32, len(block))
-            found = Coded(codes, self._joined.names)
+        found = Coded(self._keys.joined(parts), self._keys.spellings)
         for row in block.problems:
             if is_blank[row]:
                 found.codes[row] = -1
         return found, is_blank
-
-    def _text_of(self, codes: Sequence[int]) -> str:
-        """Return the text of an id by the code of its cell in each column, "" if one is blank."""
-        columns = zip(self._columns.values(), codes, strict=True)
-        names = [column.known.names[code] for column, code in columns]
-        if not all(names):
-            return ""
-        return delimited_line(names, ",").removesuffix("\n")
 
 
 def grouped(rows: Sequences, times: list[TimeColumn], schema: Schema) -> Sequences:

@@ -140,7 +140,7 @@ class Schema(Saved):
     whole_files: bool = False
     bad_rows: Literal["error", "drop", "blank"] = "error"
     path: str | None = None
-    join: tuple[dict[str, str | bool | dict[str, str]], ...] = ()
+    join: tuple[dict[str, str | bool | list[str] | dict[str, str | list[str]]], ...] = ()
     sheet: str | None = None
     symbol_separator: str | None = None
     na_values: dict[str, list[str | int | float]] | None = None

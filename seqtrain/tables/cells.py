@@ -25,7 +25,7 @@ from seqtrain.tables.blocks import (
 )
 from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.times import SECOND, has_one_unit, read_duration
-from seqtrain.text import quote
+from seqtrain.text import delimited_line, quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 MISSING_NUMBERS = frozenset({"", "?", "-", "na", "n/a", "#n/a", "nan", "null", "none"})
@@ -326,6 +326,43 @@ class CodedColumn:
         if set(map(type, found)) != {str}:  # True and 1 would be equal keys
             found, problems = _texts_of(found)
         return np.fromiter(map(self.known.__getitem__, found), np.int32, len(found)), problems
+
+
+class KeyColumns:
+    """Codes of the rows of one or several columns into their distinct keys, block by block.
+
+    A key in several columns is a line of csv of their names, such as P07,3.
+
+    Args:
+        count: Number of columns.
+        name_of: Function that converts the text of a cell to a name.
+
+    Attributes:
+        columns: The columns.
+    """
+
+    def __init__(self, count: int, name_of: Callable[[str], str] = name_of) -> None:
+        self.columns = [CodedColumn(name_of) for _ in range(count)]
+        self._joined: Any = Names(self._text_of)  # type: ignore[arg-type] # of tuples of codes
+
+    def joined(self, parts: Sequence[Codes]) -> Codes:
+        """Return the code of the key of each row, from the codes of its cell in each column."""
+        if len(parts) == 1:
+            return parts[0]
+        keys = zip(*(codes.tolist() for codes in parts), strict=True)
+        return np.fromiter(map(self._joined.__getitem__, keys), np.int32, len(parts[0]))
+
+    @property
+    def spellings(self) -> list[str]:
+        """The text of each code."""
+        if len(self.columns) == 1:
+            return self.columns[0].known.spellings
+        names: list[str] = self._joined.names
+        return names
+
+    def _text_of(self, codes: Sequence[int]) -> str:
+        names = [x.known.names[code] for x, code in zip(self.columns, codes, strict=True)]
+        return delimited_line(names, ",").removesuffix("\n")
 
 
 def note_problems(problems: Reasons, name: Name, found: Mapping[int, str]) -> None:

@@ -440,7 +440,7 @@ def find_delimiter(head: list[str]) -> str:
         head: First lines of the file.
     """
     text = "".join(line.replace("\r\n", "\n") for line in head[:SNIFFED_LINES])
-    lines = [line for line in QUOTED.sub("", text).split("\n") if line]
+    lines = [line for line in QUOTED.sub("", text).split("\n") if line.strip(BLANK_FIELDS)]
     is_open = any(not found[1] for found in QUOTED.finditer(text))
     if is_open and len(lines) > 1:
         lines.pop()  # the record goes on after the first lines
@@ -510,7 +510,8 @@ def _num_comments(lines: list[str], delimiter: str) -> int:
     """Return the number of lines at the beginning that are comments.
 
     Such a line begins with ``#`` or ``%``. The last one is the header if it has as many fields as
-    the next line, and this has a number: numpy writes a header so.
+    the next line, and this has a number: numpy writes a header so. The header may also name its
+    first column ``#``.
     """
     count = 0
     while count < len(lines) and lines[count].startswith(COMMENTS):
@@ -519,7 +520,8 @@ def _num_comments(lines: list[str], delimiter: str) -> int:
         return 0
     if count and lines[count - 1].count(delimiter) == lines[count].count(delimiter):
         fields = without_end(lines[count]).split(delimiter)
-        if any(PLAIN_NUMBER.fullmatch(field.strip()) for field in fields):
+        is_name = lines[count - 1].split(delimiter)[0].strip('" ') in COMMENTS
+        if is_name or any(PLAIN_NUMBER.fullmatch(field.strip()) for field in fields):
             count -= 1
     return count
 

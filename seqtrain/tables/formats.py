@@ -109,8 +109,8 @@ FORMATS = {
             "fasta",
             (".fasta", ".fa"),
             "lines.read_fasta",
-            "a record: `>id label` (the last word, also after a pipe or `=`, or the field `class=` "
-            "or `label=`), then lines of the sequence",
+            "a record: `>id label` (the last word, also after a pipe or `=`, the words in brackets "
+            "at the end, or the field `class=` or `label=`), then lines of the sequence",
         ),
         Format(
             "ts",

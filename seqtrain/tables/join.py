@@ -18,6 +18,7 @@ from seqtrain.tables.blocks import (
     TEXT,
     Block,
     Cells,
+    Codes,
     Dialect,
     Name,
     Reasons,
@@ -26,7 +27,7 @@ from seqtrain.tables.blocks import (
     as_list,
     missing_name,
 )
-from seqtrain.tables.cells import CodedColumn
+from seqtrain.tables.cells import KeyColumns
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.sources import open_source
 from seqtrain.text import counted, listed, quote
@@ -48,15 +49,15 @@ class Join:
 
     Attributes:
         source: The file.
-        left: Column of the joined table that holds the key, or None to join row by row.
-        right: Column of the file that holds the key, or None.
+        left: Columns of the joined table that hold the key together. Empty to join row by row.
+        right: Columns of the file that hold it, in the same order.
         column: New name of the only column of a file without a name for it, or None.
         own_name: Name of this column in the file.
     """
 
     source: Source
-    left: Name | None = None
-    right: Name | None = None
+    left: tuple[Name, ...] = ()
+    right: tuple[Name, ...] = ()
     column: str | None = None
     own_name: Name = TEXT
 
@@ -143,13 +144,13 @@ class KeyMatch:
     """Keys of a join that don't match, after all rows of a source were read.
 
     Attributes:
-        join: Name of the further file, and its key and that of the source.
+        join: Name of the further file, and the columns of its key and of that of the source.
         unused: Keys of the file that no row of the source has.
         unknown: Keys of the source that the file lacks.
         repeated: Keys of the file with different rows.
     """
 
-    join: tuple[str, Name | None, Name | None]
+    join: tuple[str, str, str]
     unused: dict[str, None]
     unknown: dict[str, None]
     repeated: dict[str, None]
@@ -205,11 +206,11 @@ class _JoinedTable:
         self.name = join.source.name
         self.is_whole = selection.required is None
         if selection.required is not None:
-            names = [name for name in selection.required if name != join.right]
+            names = [name for name in selection.required if name not in join.right]
             if join.column is not None:  # the file's only column, under its new name alone
                 is_read = join.column in (*names, *selection.optional)
                 names = [join.own_name] if is_read else []
-            selection = Selection(() if join.right is None else (join.right,), tuple(names))
+            selection = Selection(join.right, tuple(names))
         self._lines = list[int]()
         columns = dict[Name, list[Any]]()
         for block in join.source.blocks(selection):
@@ -219,11 +220,12 @@ class _JoinedTable:
             for name, cells in block.columns.items():
                 columns.setdefault(name, []).extend(as_list(cells))
         size = len(self._lines)
-        if size and join.right is not None and join.right not in columns:
-            raise DataError(_no_key(self.name, join.right, columns))
+        missing = [name for name in join.right if name not in columns]
+        if size and missing:
+            raise DataError(_no_key(self.name, missing[0], columns))
         if join.column is not None and join.own_name in columns:
             columns = {join.column: columns[join.own_name]}
-        keys = [] if join.right is None else columns.pop(join.right, [])
+        keys = [columns.pop(name, []) for name in join.right]
         self.columns = {name: [*x, None] for name, x in columns.items() if len(x) == size}
         self._index(keys)
 
@@ -238,14 +240,15 @@ class _JoinedTable:
         left = self.join.left
         if not names:
             return
-        if left is not None and left not in block.columns:
+        missing = [name for name in left if name not in block.columns]
+        if missing:
             if self.is_whole and len(block.problems) < len(block):
-                raise DataError(_no_key(block.file or "data", left, block.columns))
+                raise DataError(_no_key(block.file or "data", missing[0], block.columns))
             return
-        if left is None:
-            rows = self._aligned(block, start)
+        if left:
+            rows = self._partners([block.columns[name] for name in left], block.problems)
         else:
-            rows = self._partners(block.columns[left], block.problems)
+            rows = self._aligned(block, start)
         for name in names:
             cells = self.columns[name]
             block.columns[name] = [cells[row] for row in rows]
@@ -260,30 +263,37 @@ class _JoinedTable:
             DataError: If the file is joined row by row and has further rows.
         """
         left = self.join.left
-        right = self.join.right
-        if left is None and self._used and total < len(self._lines):
+        if not left and self._used and total < len(self._lines):
             raise DataError(
                 f"{self.name}: found {counted(len(self._lines), 'row')}; expected {total:,}, as "
                 f"it is joined by row; {HEADER_ADVICE}"
             )
-        if left is None or not self._used:
+        if not left or not self._used:
             return []
-        names = self._keys.known.spellings
+        names = self._keys.spellings
         known = len(self._row_of)
         unused = dict.fromkeys(names[code] for code in range(known) if code not in self._used)
         repeated = dict.fromkeys(names[code] for code in self._repeated)
-        match = KeyMatch((self.name, right, left), unused, dict.fromkeys(names[known:]), repeated)
-        return [match]
+        join = (self.name, self._shown_key, ", ".join(map(str, left)))
+        return [KeyMatch(join, unused, dict.fromkeys(names[known:]), repeated)]
 
-    def _index(self, keys: list[Any]) -> None:
-        """Find the row of each key. Of repeated keys whose rows are equal, the first row counts."""
-        self._keys = CodedColumn()
+    def _index(self, keys: Sequence[Cells]) -> None:
+        """Find the row of each key. Of repeated keys whose rows are equal, the first row counts.
+
+        Args:
+            keys: Cells of each column of the key.
+        """
+        self._keys = KeyColumns(len(keys))
+        self._shown_key = ", ".join(map(str, self.join.right))
         self._used = set[int]()
-        codes, problems = self._keys.codes_of(keys)
-        for row, reason in problems.items():
-            raise DataError(f"{self.name}:{self._lines[row]}: {reason}")
         self._row_of = list[int]()
         self._repeated = dict[int, list[str]]()
+        if not keys:
+            return
+        problems = dict[int, str]()
+        codes = self._codes_of(keys, problems)
+        for row, reason in problems.items():
+            raise DataError(f"{self.name}:{self._lines[row]}: {reason}")
         for row, code in enumerate(codes.tolist()):
             if code == len(self._row_of):
                 self._row_of.append(row)
@@ -292,15 +302,30 @@ class _JoinedTable:
                 lines = self._repeated.setdefault(code, [str(self._lines[first])])
                 lines.append(str(self._lines[row]))
 
-    def _partners(self, keys: Cells, problems: Reasons) -> list[int]:
+    def _codes_of(self, keys: Sequence[Cells], problems: Reasons) -> Codes:
+        """Return the codes of keys, and note the reason for each that can't be read.
+
+        Args:
+            keys: Cells of each column of the key.
+            problems: Maps the index of a row to the reason. The first reason stays.
+        """
+        parts = []
+        for column, cells in zip(self._keys.columns, keys, strict=True):
+            codes, unreadable = column.codes_of(cells)
+            parts.append(codes)
+            for row, reason in unreadable.items():
+                problems.setdefault(row, reason)
+        return self._keys.joined(parts)
+
+    def _partners(self, keys: Sequence[Cells], problems: Reasons) -> list[int]:
         """Return the row of this table for each key, and note the reason where it isn't known.
 
         The row of an unknown key is -1.
         """
-        codes, unreadable = self._keys.codes_of(keys)
-        rows, names, right = [], self._keys.known.spellings, self.join.right
-        for row, reason in unreadable.items():
-            problems.setdefault(row, reason)
+        codes = self._codes_of(keys, problems)
+        rows = []
+        names = self._keys.spellings
+        right = self._shown_key
         for row, code in enumerate(codes.tolist()):
             is_known = code < len(self._row_of)
             rows.append(self._row_of[code] if is_known else -1)
@@ -337,24 +362,43 @@ def joined_source(
 
     Args:
         source: The source.
-        joins: Value of data.join: mappings with the keys `file` and `on`. `on` is a column, the
-            columns ``{left, right}``, or "row"; `header` tells if a file that is joined row by row
-            names its columns.
+        joins: Value of data.join: mappings with the keys `file` and `on`; see `key_columns`.
+            `header` tells if a file that is joined row by row names its columns.
         needed: Columns to join if all columns of the source are read, or None for all.
     """
     found = []
     for each in joins:
         path = for_split(str(each["file"]), source.path)
-        on = each["on"]
-        if on == ROW:
-            found.append(_by_row(path, each.get("header")))
-        elif isinstance(on, str):
-            found.append(Join(_open(path), on, on))
+        left, right = key_columns(each["on"])
+        if left:
+            found.append(Join(_open(path), left, right))
         else:
-            found.append(Join(_open(path), on["left"], on["right"]))
+            found.append(_by_row(path, each.get("header")))
     if found:
         return JoinedSource(source, found, needed)
     return source
+
+
+def key_columns(on: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of a key in a table, and in the file that is joined.
+
+    Args:
+        on: Value of `on` of a join: a column, several, or both as `left` and `right`. The columns
+            of "row" are none.
+    """
+    if on == ROW:
+        return (), ()
+    left = on
+    right = on
+    if isinstance(on, dict):
+        left, right = on["left"], on["right"]
+    return _as_tuple(left), _as_tuple(right)
+
+
+def _as_tuple(names: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        return (names,)
+    return tuple(names)
 
 
 def for_split(file: str, path: str) -> str:
@@ -401,8 +445,8 @@ def _without(selection: Selection, tables: Sequence[_JoinedTable]) -> Selection:
         joined = [name for name in own if name in table.columns]
         own = [name for name in own if name not in joined]
         optional += joined
-        if joined and table.join.left is not None:
-            own.append(table.join.left)
+        if joined:
+            own += table.join.left
     return replace(selection, required=tuple(dict.fromkeys(own)), optional=tuple(optional))
 
 

@@ -14,6 +14,7 @@ from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.tables.blocks import (
     MOST_MISSING,
     ROWS,
+    SPLIT_NAMES,
     SPLIT_VALUES,
     Block,
     CellsByName,
@@ -50,6 +51,12 @@ CONVERTING = {
     "rows": f"{LOADING}csv.writer(sys.stdout).writerows(t)",
 }
 """Programs of Python that write an object of columns, or of texts or objects by label; or rows."""
+DIVIDING = (
+    "import json, sys; t = json.load(sys.stdin); root, *names = sys.argv[1:]; "
+    "f = lambda x: x if isinstance(x, dict) else {f'column_{i}': y for i, y in enumerate(x)}; "
+    "[json.dump([*map(f, t[k])], open(f'{root}-{k}.json', 'w')) for k in names]"
+).replace("'", '"')
+"""Program of Python that writes the rows of some keys of an object to a file each."""
 SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
 OPENING = re.compile(r"\s*\{(.*[\[{,])?\s*")
 """A first line that opens an object which goes on in the next line."""
@@ -275,6 +282,7 @@ def _only_row(row: ParsedRow, selection: Selection) -> Iterator[ParsedRow]:
     line, value, problem = row
     if problem is not None or not isinstance(value, dict):
         return iter([row])
+    _refuse_splits(line, value)
     required = selection.required or ()
     is_row = bool(required) and all(has_cell(value, str(name)) for name in required)
     # One list per row, as of tokens, can be selected; two lists of one size are a table.
@@ -312,6 +320,7 @@ def _numbered(objects: Iterable[Any]) -> Iterator[ParsedRow]:
 
 
 def _listed_in(value: Any, line: int) -> Iterator[ParsedRow]:
+    _refuse_splits(line, value)
     rows = rows_in(value)
     if rows is not None:
         return _numbered(rows)
@@ -319,6 +328,33 @@ def _listed_in(value: Any, line: int) -> Iterator[ParsedRow]:
         raise _by_columns(line, value)
     found = listed([quote(name) for name in value])
     raise UnreadableError(line, f"{SEVERAL_LINES}; found one object with the fields {found}")
+
+
+def _refuse_splits(line: int, value: dict[str, Any]) -> None:
+    """Raise an UnreadableError if an object has a list of rows for each split.
+
+    A row is an object or a list. The error has a command that writes each split to a file.
+    """
+    splits = [name for name in value if name.lower() in SPLIT_VALUES]
+    rows = [value[name] for name in splits]
+    has_train = not SPLIT_NAMES["train"].isdisjoint(map(str.lower, splits))
+    if len(splits) < 2 or not has_train or not all(map(_are_rows, rows)):
+        return
+    code = shlex.quote(DIVIDING).replace("{", "{{").replace("}", "}}")
+    files = " ".join(f"{{root}}-{name}.json" for name in splits)
+    raise UnreadableError(
+        line,
+        f"one JSON object with a list of rows for each of {listed(splits)}; to write each to a "
+        "file:",
+        command=f"python3 -c {code} {{root}} {' '.join(splits)} < {{file}} && seqtrain init "
+        f"{files}",
+    )
+
+
+def _are_rows(value: Any) -> bool:
+    """Return True for a list of objects, or of lists."""
+    types = set(map(type, value)) if isinstance(value, list) else set()
+    return types in ({dict}, {list})
 
 
 def _is_by_columns(value: dict[str, Any]) -> bool:
@@ -360,14 +396,13 @@ def _is_by_labels(value: dict[str, Any]) -> bool:
 
 
 def _has_objects_by_label(value: dict[str, Any]) -> bool:
-    """Return True if all fields are lists of objects with one field, but not by split."""
+    """Return True if all fields are lists of objects with one field."""
     fields = set[tuple[str, ...]]()
     for rows in value.values():
         if not isinstance(rows, list) or not rows:
             return False
         fields.update(tuple(row) if isinstance(row, dict) else () for row in rows)
-    is_one = len(fields) == 1 and len(fields.pop()) == 1
-    return is_one and len(value) > 1 and SPLIT_VALUES.isdisjoint(map(str.lower, value))
+    return len(fields) == 1 and len(fields.pop()) == 1 and len(value) > 1
 
 
 def _command(form: str, ending: str = ".json") -> str:

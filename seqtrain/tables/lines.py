@@ -27,11 +27,13 @@ FASTTEXT_LABEL = re.compile(
 )
 """A label, and a comma after it: ``__label__a, __label__b``."""
 FASTA_WORDS = re.compile(r"[\s|=]+")
+"""Separator of the words in the first line of a FASTA record."""
 FASTA_LABEL = re.compile(
     r"(?:^|[\s|;,\[])(?:class|label|category)\s?[=:]\s?([^\s|;,\]]+)", re.IGNORECASE
 )
 """Field of the first line of a record that names its label, such as class=human."""
-"""Separator of the words in the first line of a FASTA record."""
+FASTA_ORGANISM = re.compile(r"\s\[([^\[\]=]+)\]\s*\Z")
+"""End of the first line of a record of NCBI: an organism, such as [Homo sapiens]."""
 OTHER_DELIMITERS = (",", ";", "|")
 LineRow: TypeAlias = tuple[int, tuple[str, Any, str | None], str | None]
 """Line of a row, its text and label with the reason for a missing label, and its problem."""
@@ -59,7 +61,7 @@ def read_fasta(
     """Yield FASTA records: a line `>id label`, then lines of the sequence.
 
     The label is the field class=, label= or category= of the record's first line, or else its last
-    word. A blank, | or = precedes it.
+    word, or the words in brackets at its end. A blank, | or = precedes it.
     """
     lines = TextLines(stream, dialect.encoding)
     return _blocks(_fasta_records(lines), selection, rows)
@@ -136,7 +138,7 @@ def _fasta_records(lines: TextLines) -> Iterator[LineRow]:
 def _fasta_row(lines: TextLines, start: int, end: int, record: list[str]) -> LineRow:
     words = FASTA_WORDS.split(record[0].strip(" \t>|="))
     label = words[-1] if len(words) > 1 else None
-    named = FASTA_LABEL.search(record[0])
+    named = FASTA_LABEL.search(record[0]) or FASTA_ORGANISM.search(record[0])
     if named is not None:
         label = named[1]
     missing = f"no label in {quote(record[0])}; expected a line such as >id label"

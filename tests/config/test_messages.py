@@ -101,9 +101,10 @@ def test_a_fraction_that_is_written_as_text_is_no_file(text):
     ("on", "near"),
     [
         ("{nr: case}", "{left: nr, right: case}"),
-        ("[nr, case]", "{left: nr, right: case}"),
         ("{left: nr, rihgt: case}", "{left: nr, right: case}"),
-        ("[nr]", "nr"),
+        ("{left: [nr, s], right: case}", None),
+        ("[]", None),
+        ("[nr, 7]", None),
         ("7", None),
     ],
 )
@@ -117,7 +118,7 @@ def test_another_form_of_the_key_of_a_join_is_refused_with_the_right_one(
     with pytest.raises(ConfigError) as caught:
         init("a.csv", settings=[option])
     for (problem,) in (problems(DATA, option), caught.value.problems):
-        assert "expected COLUMN, {left: COL" in problem
+        assert "expected COLUMN, a list, {left: COL" in problem
         assert problem.partition("; did you mean ")[2] == (f"{near}?" if near else "")
 
 

@@ -489,7 +489,7 @@ def test_tasks_that_annotators_refused_are_said_with_a_command(
     said = cli("init", "a.jsonl", "-o", "a.yaml").err
     assert parse_config(Path("a.yaml").read_text()).data.label == label
     assert "--label" not in said
-    (command,) = re.findall(r"to leave them out: (.*); seqtrain (init \S+)", said)
+    (command,) = re.findall(r"to leave them out: (.*) && seqtrain (init \S+)", said)
     subprocess.run(command[0], shell=True, check=True)
     assert "to leave them out" not in cli(*command[1].split(), "-o", "b.yaml").err
     assert parse_config(Path("b.yaml").read_text()).data.label == label

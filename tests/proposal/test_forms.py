@@ -644,9 +644,11 @@ def test_an_object_with_several_lists_is_refused_with_commands(tmp_path, monkeyp
     Path("train.json").write_text(json.dumps({"train": rows, "test": rows[:20]}))
     refused = cli("init", "train.json", "-o", "d.yaml", code=2).err
     before = Path("train.json").read_bytes()
-    for command in re.findall("python3 .*", refused):
-        subprocess.run(command, shell=True, check=True)
+    (command, init) = re.findall("(python3 .*) && seqtrain (init .*)", refused)[0]
+    subprocess.run(command, shell=True, check=True)
     assert Path("train.json").read_bytes() == before
+    cli(*shlex.split(init), "-o", "d.yaml")
+    assert parse_config(Path("d.yaml").read_text()).data.test == "train-test.json"
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])

@@ -218,8 +218,19 @@ def test_files_that_belong_together(tmp_path, monkeypatch):
         propose(["part-0.csv", "other.csv"], InitOptions())
 
 
-@pytest.mark.parametrize("data", ["some/reviews-*.csv.gz", "reviews.csv", "reviews[0-9]?.csv"])
-def test_the_config_is_named_after_the_data(data):
-    assert default_name(data).startswith("reviews")
-    assert default_name(data).endswith(".yaml")
-    assert not {*default_name(data)} & {*"*?[]"}
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("some/reviews-*.csv.gz", "reviews"),
+        ("reviews.csv", "reviews"),
+        ("reviews[0-9]?.csv", "reviews"),
+        ("some/reviews_[abc].csv", "reviews"),
+        ("reviews/*.csv", "reviews"),
+        ("some/reviews/*/**/*.csv.gz", "reviews"),
+        ("reviews/", "reviews"),
+        ("*/*.csv", "config"),
+        ("../*", "config"),
+    ],
+)
+def test_the_config_is_named_after_the_data(data, name):
+    assert default_name(data) == f"{name}.yaml"

@@ -209,6 +209,28 @@ def test_labels_in_folders_and_in_names_are_commands(tmp_path, monkeypatch, draw
     assert found == {frozenset(sites), frozenset(moves)}
 
 
+@pytest.mark.parametrize("given", ["folder", "files", "pattern"])
+@pytest.mark.parametrize("form", ["{split}_{label}_{i}", "{label}-{i}-{split}"])
+def test_names_tell_split_and_label(tmp_path, monkeypatch, draw, given, form):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw) for _ in range(3)]
+    sizes = {"train": 24, "val": 9, "test": 6}
+    files = []
+    for split, size in sizes.items():
+        for i in range(size):
+            path = Path("in", form.format(split=split, label=labels[i % 3], i=i)).with_suffix(
+                ".csv"
+            )
+            files.append(write(path, ["ax", "ay"], recording(draw, i % 3)))
+    paths = {"folder": ["in"], "files": files, "pattern": ["in/*.csv"]}[given]
+    config = parse_config(propose(paths, InitOptions()).text)
+    assert (config.data.label, config.data.id) == ("label", "file")
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {*labels}
+    found = {split: len(store) for split, store in data.splits.items()}
+    assert found == {"train": 24, "validation": 9, "test": 6}
+
+
 @pytest.mark.parametrize("given", ["a folder", "a pattern", "its files"])
 @pytest.mark.parametrize("ending", ["csv", "npy", "xlsx"])
 def test_folders_of_recordings_are_classes(tmp_path, monkeypatch, draw, given, ending):
@@ -293,6 +315,8 @@ def write_recordings(draw, keys: str, labels: str = "labels.csv") -> list[str]:
         (["rec"], "labels.csv"),
         (["rec"], "rec/labels.csv"),
         (["."], "metadata.csv"),
+        (["rec"], "rec/train.csv"),
+        (["files", "rec/overview.csv"], "rec/overview.csv"),
     ],
 )
 def test_recordings_have_their_labels_in_a_file(tmp_path, monkeypatch, draw, keys, given, labels):
@@ -918,13 +942,59 @@ def test_a_key_may_have_another_name_in_each_file(tmp_path, monkeypatch, draw, c
     command = ["init", *(paths if given == "the files" else ["my data"])]
     if given != "X and y":
         refused = cli(*command, code=2).err
-        command = shlex.split(re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)[0])
+        found = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)[0]
+        command = shlex.split(found, comments=True)
     cli(*command, "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     (join,) = data.join
     files_and_keys = {data.train: join["on"]["left"], join["file"]: join["on"]["right"]}
     assert files_and_keys == dict(zip(paths, ["case", "who"], strict=True))
     assert (data.label, data.id) == ("verdict", "case" if steps else None)
+
+
+@pytest.mark.parametrize("given", ["folder", "files", "beside"])
+@pytest.mark.parametrize("steps", [4, 0])
+def test_columns_are_a_key_together(tmp_path, monkeypatch, draw, given, steps):
+    """No column of both files is a key, and the label follows from no part of the key."""
+    monkeypatch.chdir(tmp_path)
+    keys = [(who, run) for who in range(12) for run in range(1, 6)]
+    label_of = {key: draw.choice("uv") for key in keys}
+    inputs, labels = "in/signal.csv", "in/runs.csv"
+    if given == "beside":
+        inputs, labels = "in/train.csv", "in/labels.csv"
+    if steps:
+        rows = [[who, run, t, draw.random()] for who, run in keys for t in range(steps)]
+        write(Path(inputs), ["patient", "run", "t", "ax"], rows)
+    else:
+        inputs = "in/X_train.csv"
+        labels = "in/y_train.csv"
+        shuffled = draw.sample(keys, len(keys))
+        write(Path(inputs), ["patient", "run", "note"], [[*x, sentence(draw)] for x in shuffled])
+    rows = [[run, label_of[who, run], who] for who, run in draw.sample(keys, len(keys))]
+    write(Path(labels), ["run", "outcome", "patient"], rows)
+    files = {"folder": ["in"], "files": [inputs, labels], "beside": [inputs]}[given]
+    data = parse_config(propose(files, InitOptions()).text).data
+    (join,) = data.join
+    assert (data.train, join["file"], sorted(join["on"])) == (inputs, labels, ["patient", "run"])
+    assert (data.label, data.id) == ("outcome", ["patient", "run"] if steps else None)
+
+
+def test_keys_of_which_few_are_in_both_files_are_counted(tmp_path, monkeypatch, draw, cli):
+    """The command leaves out the rows without a partner. Its comment has their number."""
+    monkeypatch.chdir(tmp_path)
+    keys = [f"{name(draw)}{i}" for i in range(90)]
+    rows = [[i, key, t, draw.random()] for i, key in enumerate(keys[:60]) for t in range(4)]
+    write(Path("in/visits.csv"), ["id", "case", "day", "ax"], rows)
+    others = [[key, draw.choice("uv"), draw.randint(20, 60)] for key in keys[40:]]
+    write(Path("in/people.csv"), ["id", "verdict", "age"], others)
+    refused = cli("init", "in", code=2).err
+    (command,) = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    assert "# 20 of 60 values of 'case'" in command
+    cli(*shlex.split(command, comments=True), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    on = {"left": "case", "right": "id"}
+    assert config.data.join == [{"file": "in/people.csv", "on": on}]
+    assert sum(map(len, prepare(config).splits.values())) == 20
 
 
 def test_rows_numbered_alike_by_a_file_of_other_data_are_joined_by_a_printed_command(

@@ -328,3 +328,112 @@ def test_lines_of_decimal_commas_between_tabs_become_points(tmp_path, monkeypatc
     (command,) = re.findall("seqtrain:   (mkdir .*)", refused)
     subprocess.run(command, shell=True, check=True)
     assert Path("cnc-tables/T00_ok.csv").read_text().splitlines()[0].count(",") == 2
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(
+    "form", [list, lambda pair: dict(zip(["words", "way"], pair, strict=True))]
+)
+@pytest.mark.parametrize("names", [("train", "val", "test"), ("Training", "dev", "oos_train")])
+def test_splits_in_one_object_are_written_to_files(tmp_path, monkeypatch, cli, names, form, indent):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(12)
+    splits = dict.fromkeys(names, 60) | {"more": 3}
+    rows = {
+        name: [form([sentence(draw), draw.choice("pq")]) for _ in range(size)]
+        for name, size in splits.items()
+    }
+    Path("my data.json").write_text(json.dumps(rows, indent=indent))
+    refused = cli("init", "my data.json", code=2).err
+    (command, init) = re.findall("seqtrain:   (python3 .*) && seqtrain (init .*)", refused)[0]
+    subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(init), "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert {*data.preprocessing.labels} == {"p", "q"}
+    assert len(data.splits["train"]) == len(data.splits["validation"]) == 60
+    assert ("test" in data.splits) == ("test" in names)
+
+
+ORGANISMS = ["Homo sapiens", "Mus musculus"]
+
+
+def fasta(header: str) -> str:
+    """Return records whose headers hold the organism {0}, the number of the row {1}, and PE {2}."""
+    draw = random.Random(13)
+    return "".join(
+        f">{header.format(ORGANISMS[i % 2], i, i % 3)}\n{''.join(draw.choices('ACDEFG', k=40))}\n"
+        for i in range(60)
+    )
+
+
+@pytest.mark.parametrize("header", ["sp|P{1}|N{1} Enzyme OS={0} OX=9{1} PE={2} SV=1"])
+def test_named_fields_of_fasta_are_listed_and_one_becomes_the_label(
+    tmp_path, monkeypatch, cli, header
+):
+    monkeypatch.chdir(tmp_path)
+    Path("a.fasta").write_text(fasta(header))
+    refused = cli("init", "a.fasta", code=2).err
+    commands = re.findall("seqtrain:   (perl .*) && seqtrain (init [^ ]*)", refused)
+    assert len(commands) == 2
+    subprocess.run(commands[0][0], shell=True, check=True)
+    cli(*shlex.split(commands[0][1]), "-o", "c.yaml")
+    labels = prepare(parse_config(Path("c.yaml").read_text())).preprocessing.labels
+    assert {label.replace("_", " ") for label in labels} == {*ORGANISMS}
+
+
+@pytest.mark.parametrize("header", ["NP_{1}.1 enzyme [{0}]", "x{1} PE={2} len={1} class={0}"])
+def test_the_organism_of_a_record_of_fasta_is_its_label(tmp_path, cli, header):
+    path = tmp_path / "a.fasta"
+    path.write_text(fasta(header))
+    cli("init", str(path), "-o", str(tmp_path / "c.yaml"))
+    labels = {*prepare(parse_config((tmp_path / "c.yaml").read_text())).preprocessing.labels}
+    assert labels == ({*ORGANISMS} if "[" in header else {"Homo", "Mus"})
+
+
+VECTORS = {
+    "blanks": (" ".join, 3, 2),
+    "semicolons": (";".join, 2, 1),
+    "a tuple": (lambda cells: f"({', '.join(cells)})", 4, 1),
+    "a list": (lambda cells: f"[{','.join(cells)}]", 3, 1),
+    "numpy": (lambda cells: f"[{' '.join(cells)}]", 3, 1),
+}
+"""Forms of vectors, their sizes, and numbers of columns of them."""
+
+
+@pytest.mark.parametrize("form", VECTORS)
+@pytest.mark.parametrize("digits", ["{:.0f}", "{:.2e}"])
+def test_the_numbers_of_vectors_of_time_steps_become_columns(
+    tmp_path, monkeypatch, cli, form, digits
+):
+    monkeypatch.chdir(tmp_path)
+    draw, rows, numbers = random.Random(14), list[list[Any]](), list[list[float]]()
+    joined, size, columns = VECTORS[form]
+    names = ["acc", "gyro"][:columns]
+    for take in range(30):
+        for step in range(10):
+            cells = [digits.format(draw.gauss(0, 30)) for _ in range(size * columns)]
+            numbers.append([float(cell) for cell in cells])
+            parts = [cells[at : at + size] for at in range(0, len(cells), size)]
+            rows.append([take, step, *map(joined, parts), "pq"[take % 2]])
+    write(Path("a.csv"), ["take", "step", *names, "label"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    (command, init) = re.findall("(python3 .*) && seqtrain (init .*)", said)[0]
+    subprocess.run(command, shell=True, check=True)
+    with open("a-numbers.csv") as file:
+        written = [[*map(float, row[2 : 2 + size * columns])] for row in [*csv.reader(file)][1:]]
+    assert written == numbers
+    cli(*shlex.split(init), "-o", "d.yaml")
+    data = parse_config(Path("d.yaml").read_text()).data
+    assert (data.id, data.order, data.label) == ("take", "step", "label")
+    assert [*data.steps] == [f"{name}_{at}" for name in names for at in range(1, size + 1)]
+
+
+def test_vectors_in_numbered_columns_are_doubted(tmp_path, cli):
+    draw = random.Random(15)
+    rows = [
+        [*(f"({draw.random():.2f}, {draw.random():.2f})" for _ in range(12)), "pq"[i % 2]]
+        for i in range(60)
+    ]
+    path = write(tmp_path / "a.csv", [*(f"t{i}" for i in range(12)), "label"], rows)
+    said = cli("init", path, "-o", str(tmp_path / "c.yaml")).err
+    assert "2 time steps of 12 channels" in said

@@ -573,3 +573,22 @@ def test_the_rating_of_a_review_is_its_label_and_title_and_body_are_its_texts(tm
     config, proposal = proposed(write(tmp_path / "a.csv", points, rows))
     assert config.data.label == names[2]
     assert any("--label points" in line for line in proposal.warnings)
+
+
+def test_a_label_and_an_id_beside_very_many_numbered_columns(tmp_path):
+    """The label may be one of these, and the rows may be time steps."""
+    draw, width = random.Random(5), 1000
+    names = ["wafer_id", "minute", *(f"ch{i}" for i in range(width)), "verdict"]
+    rows = [
+        [f"w{i // 6:02}", i % 6, *(f"{draw.random():.1f}" for _ in range(width)), "xy"[i // 6 % 2]]
+        for i in range(72)
+    ]
+    config, _ = proposed(write(tmp_path / "steps.csv", names, rows))
+    data = config.data
+    assert (data.id, data.order, data.label) == ("wafer_id", "minute", "verdict")
+    assert data.steps is not None
+    assert len([name for name in data.steps if name.startswith("ch")]) == width
+
+    coded = [[*row[:7], i // 6 % 3, *row[8:-1]] for i, row in enumerate(rows)]
+    config, _ = proposed(write(tmp_path / "coded.csv", names[:-1], coded), label="ch5")
+    assert (config.data.id, config.data.label) == ("wafer_id", "ch5")

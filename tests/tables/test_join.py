@@ -86,6 +86,34 @@ def test_files_are_aligned_row_by_row(names):
         list(rows_of(source, select("text", "y")))
 
 
+def test_columns_are_one_key_together():
+    Path("X.csv").write_text("who,trial,x\n7,1.0,a\n7,2,b\n07,1,c\n8,1,d\n9,,e\n9,3,f\n")
+    Path("y.csv").write_text(
+        "trial,label,who\n1,p,7\n2,q,7\n1,r,07\n1,p,8\n1,q,8\n,p,9\n4,p,9\n3,q,9\n"
+    )
+    source = joined("X.csv", [{"file": "y.csv", "on": ["who", "trial"]}])
+    found = list(rows_of(source, select("x", "label")))
+    labels = [row.cells["label"] if row.problem is None else row.problem for row in found]
+    assert labels[:3] == ["p", "q", "r"]  # 07 is a name
+    assert "who, trial '8,1' has different rows in y.csv, lines 5, 6" in labels[3]
+    assert labels[5] == "q"
+    notices = join_notices([source])
+    assert any(
+        "'9,4'" in line and line.startswith("y.csv: 1 key of who, trial") for line in notices
+    )
+    assert any("'8,1'" in line for line in notices)
+    assert len(notices) == 2
+    Path("z.csv").write_text("run,label,person\n1,s,7\n2,t,7\n")
+    on = {"left": ["who", "trial"], "right": ["person", "run"]}
+    source = joined("X.csv", [{"file": "z.csv", "on": on}])
+    found = list(rows_of(source, select("x", "label")))
+    assert [row.cells["label"] for row in found if row.problem is None] == ["s", "t"]
+    assert "no row of z.csv has person, run '8,1'" in str(found[3].problem)
+    source = joined("X.csv", [{"file": "z.csv", "on": ["who", "run"]}])
+    with pytest.raises(DataError, match=r"z\.csv:1: no column 'who'"):
+        list(source.blocks(select("x", "label")))
+
+
 def test_the_files_of_another_split_are_joined():
     for split, label in (("train", "a"), ("test", "b"), ("validation", "c")):
         Path(f"X_{split}.csv").write_text("id,x\n1,2\n")
@@ -138,12 +166,17 @@ def test_random_joins_are_those_of_a_dict():
     for seed in seeds(30):
         draw = random.Random(seed)
         keys = [f"k{index}" for index in range(draw.randint(1, 12))]
+        if draw.random() < 0.5:
+            keys = [f"k{index % 3},{index // 3}" for index in range(len(keys))]
         right = {key: draw.choice("pqr") for key in keys if draw.random() < 0.8}
         left = [draw.choice(keys) for _ in range(draw.randint(1, 40))]
-        Path("X.csv").write_text("id,x\n" + "".join(f"{key},1\n" for key in left))
+        on = ["id", "part"] if "," in keys[0] else ["id"]
+        names = ",".join(on)
+        Path("X.csv").write_text(f"{names},x\n" + "".join(f"{key},1\n" for key in left))
         order = draw.sample(sorted(right), len(right))
-        Path("y.csv").write_text("id,label\n" + "".join(f"{key},{right[key]}\n" for key in order))
-        source = joined("X.csv", [{"file": "y.csv", "on": "id"}])
+        lines = [f"{names},label\n", *(f"{key},{right[key]}\n" for key in order)]
+        Path("y.csv").write_text("".join(lines))
+        source = joined("X.csv", [{"file": "y.csv", "on": on}])
         rows = list(rows_of(source, select("id", "label"), draw.choice([1, 3, 256])))
         assert [row.cells["label"] for row in rows] == [right.get(key) for key in left]
         assert [row.problem is None for row in rows] == [key in right for key in left]

@@ -66,6 +66,8 @@ OUTPUT = option(
     "-o",
     "--output",
 )
+WILDCARDS = re.compile(r"[-_.]?(?:[*?]|\[[^\]]*\])+")
+"""What stands for other characters in a pattern of names, and the mark before it."""
 
 
 def init(
@@ -160,7 +162,11 @@ def _write_proposal(
 def default_name(data: str) -> str:
     """Return the name of the config for a data file: `reviews.yaml` for `in/reviews-*.csv.gz`.
 
-    If nothing of the name is left, it is `config.yaml`.
+    If nothing of the name is left, as of `in/*.csv`, it is that of the folder, or `config.yaml`.
     """
-    name = re.sub(r"[-_.]?[*?\[\]]+", "", uncompressed(Path(data.rstrip("/")).name))
-    return f"{Path(name).stem or 'config'}.yaml"
+    path = Path(uncompressed(data.rstrip("/")))
+    for part in (path.stem, *(folder.name for folder in path.parents)):
+        name = WILDCARDS.sub("", part)
+        if name.strip("."):
+            return f"{name}.yaml"
+    return "config.yaml"

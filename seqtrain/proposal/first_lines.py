@@ -1,0 +1,28 @@
+"""First lines of text files, which tell their form."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from seqtrain.tables.blocks import TEXT, Block, Dialect, Selection, as_list
+from seqtrain.tables.sources import open_source
+
+FIRST_LINES = 4096
+"""Number of first lines that tell the form of a text file without columns."""
+PROFILED_ROWS = 1024
+"""Number of rows of a block."""
+
+
+def first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Iterator[Block]:
+    """Yield the first rows of a file in blocks of `rows`, about `FIRST_LINES` in all."""
+    count = 0
+    for block in open_source(path, dialect).blocks(Selection(), rows):
+        yield block
+        count += len(block)
+        if count >= FIRST_LINES:
+            return
+
+
+def first_lines(path: str, dialect: Dialect) -> list[str]:
+    """Return the first lines of a text file without line ends, about `FIRST_LINES`."""
+    blocks = first_blocks(path, replace(dialect, format="lines"))
+    return [line for block in blocks for line in as_list(block.columns[TEXT])]
