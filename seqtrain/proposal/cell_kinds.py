@@ -62,6 +62,7 @@ CURRENCY_SIGNS = "€$£¥₹₩₽"
 UNIT = rf"(?:[{CURRENCY_SIGNS}%]|Kč|zł|°?[A-Za-zµμ]{{0,6}}(?:/[A-Za-zµμ]{{1,5}}[²³]?)?)"
 GROUPED_DIGITS = (
     r"[1-9][0-9]{0,2}(?:(?:,[0-9]{3}){1,4}(?:\.[0-9]+)?|(?:\.[0-9]{3})+(?:,[0-9]+)?"
+    r"|(?<![0-9]{3})(?:,[0-9]{2}){1,4},[0-9]{3}(?:\.[0-9]+)?"
     r"|(?:[ '\u2019\u00a0\u2009\u202f][0-9]{3})+(?:[.,][0-9]+)?)"
 )
 SIGN = r"[-+\N{MINUS SIGN}]?"
@@ -69,8 +70,12 @@ AMOUNT = (
     rf"{SIGN}(?P<before>(?:[A-Z]{{0,2}}[{CURRENCY_SIGNS}])?)\s?{SIGN}"
     rf"(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED_DIGITS})\s?(?P<after>{UNIT})"
 )
-SCALES = {"k", "K", "M", "bn", "mio", "Mio", "Mrd", "mln", "tsd", "Tsd", "mn"}
-"""Units that may stand for a thousand, a million or more."""
+SCALES = {
+    **dict.fromkeys(("k", "K", "tsd", "Tsd"), 1000),
+    **dict.fromkeys(("M", "mn", "mln", "mio", "Mio"), 10**6),
+    **dict.fromkeys(("B", "bn", "Mrd"), 10**9),
+}
+"""Maps units that may stand for a thousand, a million or more to this number."""
 MEASURED = re.compile(
     rf"{SIGN}[0-9]+(?:[.,][0-9]+)?(?:\s?(?:[-–/±]|\+/?-|to|bis|à)\s?[0-9]+(?:[.,][0-9]+)?)?"
     r"\s?[^\d\s]{0,8}(?:\s[^\d\s]{1,4})?"

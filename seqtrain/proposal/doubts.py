@@ -77,7 +77,7 @@ def column_doubts(config: Config) -> Iterator[str]:
     per_id = _columns_of([*(data.static or ())], table)
     used = [*_columns_of(data.sequence, table), *_columns_of([*(data.steps or ())], table), *per_id]
     others = [*parts, *sorting, *_columns_of([data.group, FILE, FOLDER], table)]
-    label = None
+    label, id = None, joined_column(parts) if parts else None
     if isinstance(data.label, list):
         marks = _columns_of(data.label, table)
         with suppress(DataError):  # a cell is no mark: its row is listed as one that fit refuses
@@ -88,12 +88,13 @@ def column_doubts(config: Config) -> Iterator[str]:
     if label is not None:
         yield from spelled_alike(label, data.label_separator, table)
         yield from told_by_ends([x for x in table.columns if x in used], label)
+        steps = without([x for x in table.columns if x in used], per_id)
+        yield from classes_without_values(steps, label, None if data.window else id)
         # A group with all rows of a class leaves none to hold out.
         unused = [x for x in unused if not tells_label(x, label)]
     for column in table.columns:
         if column.kind == "events" and column in used and data.steps:
             yield from object_doubts(column, *fields_of(column), table)
-    id = joined_column(parts) if parts else None
     yield from scattered_rows(id, config)
     yield from shared_owner(owner_of([*unused, *per_id], id), config)
     for column in without(table.columns, [label, *others]):
@@ -353,7 +354,8 @@ def told_by_ends(columns: Columns, label: ColumnProfile) -> Iterator[str]:
                 continue
             pairs = np.zeros((len(ends), len(label.values)))
             np.add.at(pairs, (codes[column.codes], label.codes), 1)
-            told, largest = pairs.max(axis=1).sum() / column.rows, pairs.sum(axis=0).max()
+            again = pairs[pairs.sum(axis=1) > 1]  # a word that occurs once tells nothing
+            told, largest = again.max(axis=1).sum() / column.rows, pairs.sum(axis=0).max()
             if told >= NEARLY_ALWAYS and largest < NEARLY_ALWAYS * column.rows:
                 usual = ends[pairs.sum(axis=1).argmax()]
                 yield (
@@ -361,6 +363,48 @@ def told_by_ends(columns: Columns, label: ColumnProfile) -> Iterator[str]:
                     f"such as {quote(str(usual), 20)}; if it won't be there when the "
                     "label is to be predicted, remove it"
                 )
+
+
+def classes_without_values(
+    columns: Columns, label: ColumnProfile, id: ColumnProfile | None
+) -> Iterator[str]:
+    """Yield a warning for each class of which no row has a value in the columns of the sequence.
+
+    Such as a class whose cells are all n/a, so that only what is missing tells it. Blank rows of a
+    table without ids are none: they are left out, which is said elsewhere.
+
+    Args:
+        columns: Columns of the sequence, or of time steps.
+        label: Column of the label.
+        id: Column whose rows of one value have one label, or None.
+    """
+    if not columns or any(column.rows != label.rows for column in columns):
+        return
+    if any(not column.kind_counts["missing"] for column in columns):
+        return
+    labels = label.codes
+    if id is not None:  # perhaps one row of an id has its label
+        known = ~label.is_blank
+        of_ids = np.full(len(id.values), label.blank, labels.dtype)
+        of_ids[id.codes[known]] = labels[known]
+        labels = of_ids[id.codes]
+    holds_value = np.any([~column.is_missing for column in columns], axis=0)
+    used = np.ones(label.rows, dtype=bool)
+    if id is None:  # blank rows, and those without any number, are left out
+        used = np.any([~column.is_blank for column in columns], axis=0)
+        if not any(column.kind in ("text", "symbols") for column in columns):
+            used = holds_value
+    without_value = {*labels[used].tolist()} - {*labels[holds_value].tolist(), label.blank}
+    for code in sorted(without_value):
+        rows = np.flatnonzero(labels == code)
+        cells = [str(x.values[x.codes[rows[0]]]) for x in columns]
+        example = next((quote(cell, 20) for cell in cells if cell), "blank cells")
+        name = quote(str(label.values[code]), 40)
+        yield (
+            f"none of {counted(len(rows), 'row')} of the label {name} has a value in "
+            f"{listed([x.shown for x in columns], 3)}, but {example}: what is missing tells this "
+            "label; correct these rows, or leave them out"
+        )
 
 
 def _words_of(column: ColumnProfile, value: Any) -> list[str]:

@@ -111,7 +111,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
         sizes[id.codes[id.is_blank]] = 0
     exists = is_full = sizes > 0
     if roles.sequence and options.get("empty") != "unk":  # then they have one unknown token
-        is_full = np.any([_holds_steps(column) for column in roles.sequence], axis=0)
+        is_full = np.any([_holds_steps(column, roles.kind) for column in roles.sequence], axis=0)
     is_bad = np.zeros(len(label_of), dtype=bool)
     for column in roles.numbers_and_order():
         owners = column.owners if id is None else id.codes
@@ -221,8 +221,10 @@ class _Labels:
         return found
 
 
-def _holds_steps(column: ColumnProfile) -> Mask:
-    """Return True for each row whose cell of the sequence isn't empty."""
+def _holds_steps(column: ColumnProfile, kind: str) -> Mask:
+    """Return True for each row whose cell of the sequence isn't empty, nor a missing number."""
+    if kind == "features":
+        return ~column.is_missing
     return np.array([type(x) is not str or x not in ("", "[]") for x in column.values])[
         column.codes
     ]

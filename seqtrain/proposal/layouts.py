@@ -50,6 +50,7 @@ from seqtrain.proposal.recordings import (
     recognise_names,
     recordings_of,
     recordings_of_splits,
+    refuse_groups_as_labels,
     refuse_paths_as_labels,
     with_partitions,
     with_pattern,
@@ -134,6 +135,8 @@ def find_layout(
             f"{display_name(train[0])}: its labels may be in several places; choose one:",
             *(f"  {choice.command}" for choice in choices),
         )
+    if not choices and not options.named("label"):
+        refuse_groups_as_labels(layout, progress)
     if not choices and isinstance(layout.splits["train"], str):
         refuse_unread_label_file(layout, are_among=False)
         refuse_channels_alone(layout)
@@ -463,7 +466,9 @@ def commands_for_files(table: Table) -> list[str]:
     else:
         return []
     labels = [word for x in layout.options.named("label") for word in ("--label", str(x))]
-    return [found, init_line(*given, "--id", FILE, *labels)]
+    format = layout.options.get("format")  # a folder of folders is read as texts without it
+    kept = ["--format", format] if format else []
+    return [found, init_line(*given, *kept, "--id", FILE, *labels)]
 
 
 RECOGNISERS: tuple[Recogniser, ...] = (

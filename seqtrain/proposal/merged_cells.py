@@ -44,12 +44,12 @@ def refuse_ids_written_once(table: Table, columns: Columns) -> None:
             continue
         if _is_written_once(column):
             lines = _commands(table, column)
+            advice = "write it in every row"
+            if lines:
+                advice += ", such as by:"
             raise DataError(
                 f"{table.name}: {column.shown} is only written in the first of its rows, such as "
-                f"{quote(str(column.values[column.codes[0]]), 40)}; write it in every row, such as "
-                "by:"
-                if lines
-                else "write it in every row",
+                f"{quote(str(column.values[column.codes[0]]), 40)}; {advice}",
                 *lines,
             )
 

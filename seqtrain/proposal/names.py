@@ -35,14 +35,14 @@ LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
 """Names of labels if no other column is named like one: reviews have a language, too."""
 OUTCOME_WORDS = _words(
     """
-    label class target outcome result classification failure fault anomaly diagnosis verdict
-    rating stars sentiment emotion intent
-    etikett klasse kategorie ergebnis diagnose befund etiquette classe categorie resultat
-    diagnostic etiqueta clase categoria resultado diagnostico rotulo etichetta risultato
+    label class target outcome result decision classification failure fault anomaly diagnosis
+    verdict rating stars sentiment emotion intent
+    etikett klasse kategorie ergebnis entscheidung diagnose befund etiquette classe categorie
+    resultat diagnostic etiqueta clase categoria resultado diagnostico rotulo etichetta risultato
+    decisao decisione
     """
 )
 """Last words of names of labels, such as final_outcome."""
-NOTES = ("note", "nota")
 TEXT_NAMES = _words(
     """
     text sequence sentence tokens content document review message question query utterance
@@ -82,6 +82,7 @@ ROW_NAMES = ("id", "index", *GROUP_NAMES)
 PERSON_NAMES = _words(
     """
     customer user patient author speaker participant person driver writer visitor student teacher
+    actor singer
     pupil player rider worker employee nurse doctor annotator rater kunde kunden kundin benutzer
     nutzer patientin patienten proband teilnehmer fahrer autor schuler lehrer spieler mitarbeiter
     utilisateur auteur conducteur eleve joueur usuario paciente conductor persona alumno jugador
@@ -223,8 +224,6 @@ CHANNEL_NAME = re.compile(
     "(?: (?:id|name))?"
 )
 """Words of the name of a column that tells which channel a number in another column belongs to."""
-FOLD_NAME = re.compile(rf"(?:.* )?k?folds?(?: id)?{NUMBERED}")
-"""Words of the name of a column of folds, such as kfold."""
 MOST_WORDS = 3
 """Most words of the name of an owner: more are a sentence, as a question is."""
 
@@ -271,21 +270,45 @@ def is_amount(column: ColumnProfile) -> bool:
 def names_outcome(column: ColumnProfile) -> bool:
     """Return True if the column is named like labels: outcome, final_outcome, or class_id.
 
-    A note is a grade in some languages, and a text in English.
+    Its cells must not say that the name is a word of another language, as those of a Tag may.
     """
-    if column.word in NOTES and column.words >= FREE_WORDS:
+    has_other_meaning = OTHER_MEANINGS.get(column.word, lambda _: False)
+    if has_other_meaning(column):
         return False
     return column.word in LABEL_NAMES or _word_before_id(column) in OUTCOME_WORDS
+
+
+def _is_free(column: ColumnProfile) -> bool:
+    """Return True for texts of several words, which are no grades."""
+    return column.words >= FREE_WORDS
+
+
+def _holds_letters(column: ColumnProfile) -> bool:
+    """Return True if a cell begins with a letter, as a number or stars don't."""
+    return any(str(value)[:1].isalpha() for value in column.values)
+
+
+def _may_be_days(column: ColumnProfile) -> bool:
+    """Return True for numbers, also such as Day 3, for dates, and for names of weekdays."""
+    return column.kind != "text" or column.calendar_names != "" or column.numbered_text != ""
+
+
+OTHER_MEANINGS = {
+    "note": _is_free,
+    "nota": _is_free,
+    "stelle": _holds_letters,
+    "tag": _may_be_days,
+}
+"""Maps names of labels that are other words in another language to functions that tell these.
+
+A note is a grade in French and a text in English; stelle are stars in Italian, and a Stelle is a
+position in German; a tag is a label in English, and a day in German.
+"""
 
 
 def _word_before_id(column: ColumnProfile) -> str:
     """Return the last word of the name of the column that isn't id: class of class_id."""
     return column.name_words.removesuffix(" id").rpartition(" ")[2]
-
-
-def is_fold(column: ColumnProfile) -> bool:
-    """Return True for the numbers of folds of a cross-validation, which are no labels."""
-    return column.kind == "number" and bool(FOLD_NAME.fullmatch(column.name_words))
 
 
 def names_property(column: ColumnProfile) -> bool:
@@ -294,8 +317,21 @@ def names_property(column: ColumnProfile) -> bool:
 
 
 def is_no_outcome(column: ColumnProfile) -> bool:
-    """Return True if the column is named like codes, owners, times, or variants of a process."""
-    return is_code_or_owner(column) or is_time(column) or names_variant(column)
+    """Return True if the column is named like codes, owners, or variants of a process.
+
+    Or it has names of times, or holds these.
+    """
+    return is_code_or_owner(column) or tells_time(column) or names_variant(column)
+
+
+def tells_time(column: ColumnProfile) -> bool:
+    """Return True if the column is named like times, or holds names of weekdays or months."""
+    return is_time(column) or column.calendar_names != ""
+
+
+def names_language(column: ColumnProfile) -> bool:
+    """Return True if the column is named like languages, such as learning_language."""
+    return last_word(column) in LANGUAGE_NAMES
 
 
 def names_variant(column: ColumnProfile) -> bool:

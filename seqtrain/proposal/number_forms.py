@@ -1,5 +1,6 @@
 """Forms of numbers and times in a table: decimal marks, thousands, units, minutes and seconds."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,13 +11,14 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
+from seqtrain.proposal.cell_kinds import SCALES
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming, shown_names
 from seqtrain.proposal.shell import rewriting, rewritten, rewritten_at_once, set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.cells import is_number
-from seqtrain.text import listed, quote
+from seqtrain.text import counted, listed, quote
 
 MOST_NAMED = 3
 """Number of columns that a message shows."""
@@ -73,7 +75,31 @@ POINTS_OF_LINE = (
 GEOMETRY = re.compile(r"(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\b[ ZM]*\(", re.I)
 """Beginning of the text of a geometry."""
 FILLED = "x.strip() or sys.argv[2]"
-"""Such a cell: a date with the year first, points, and a text in place of a blank one."""
+AS_LIST = 'x and "[" + sys.argv[2].join(x.strip()) + "]"'
+"""Such a cell: a date with the year first, points, a text for a blank one, and a list of digits."""
+BITS, FEWEST_BITS = re.compile("[01]+"), 3
+"""A text of 0s and 1s, and its fewest digits that may mark a label each."""
+
+
+SCALING = (
+    "import csv, re, sys; k = [*map(int, sys.argv[1].split())]; s = {scales}; "
+    "p = re.compile('([-+]?[0-9.,]+) ?([A-Za-z]+)'); "
+    "n = lambda m: format(float(m[1].replace(',', '.')) * s[m[2]], '.12g'); "
+    "g = lambda x, m: n(m) if m and m[2] in s else x; f = lambda x: g(x, p.fullmatch(x.strip())); "
+    "r = csv.reader(sys.stdin, delimiter='{mark}'); w = csv.writer(sys.stdout, delimiter='{mark}')"
+    "; w.writerow(next(r)); "
+    "w.writerows([f(c) if i in k else c for i, c in enumerate(x)] for x in r if x)"
+).replace("'", '"')
+"""Program of Python that writes numbers such as 12K in columns of csv without their units."""
+
+
+def refuse_scales(roles: Roles, table: Table) -> None:
+    """Raise a DataError with a command if units such as k are beside plain numbers."""
+    columns = [x for x in roles.number_columns() if x.kind == "amount" and x.unit in SCALES]
+    for column in columns:
+        if column.kind_counts["number"]:
+            problem = f"--steps: {column.unit_problem()}"
+            raise DataError(problem, *commands_for_measurements(table, columns))
 
 
 def check_decimal_marks(roles: Roles, table: Table) -> None:
@@ -230,16 +256,25 @@ def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -
         marks: True to keep what isn't a number in a further column, if it differs.
     """
     units = {unit for column in columns for unit in column.units} - {""}
+    are_scales = len(units) > 0 and units <= SCALES.keys()
     hint = "write "
-    if len(units) > 1:
+    if are_scales:
+        hint += f"plain numbers in place of those with {listed(sorted(units), MOST_NAMED)}"
+    elif len(units) > 1:
         hint += f"numbers in one unit where {listed(sorted(units), MOST_NAMED)} are units, and "
-    hint += "each number in a column of its own"
+    if not are_scales:
+        hint += "each number in a column of its own"
     file = table.only_file
     if file is None or not table.has_named_columns:
         return hint
     places = " ".join(str(table.columns.index(column)) for column in columns)
+    mark = delimiter_of(table)
+    if are_scales:
+        scales = json.dumps({unit: SCALES[unit] for unit in sorted(units)})
+        command = ["python3", "-c", SCALING.format(mark=mark, scales=scales), places]
+        return f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
     has_commas = any(x.has_decimal_commas or not x.holds_points for x in columns)
-    code = SPLITTING.format(mark=delimiter_of(table), point=".,"[: 1 + has_commas])
+    code = SPLITTING.format(mark=mark, point=".,"[: 1 + has_commas])
     command = ["python3", "-c", code, places]
     if marks:
         command.append("marks")
@@ -319,6 +354,26 @@ def commands_for_marks(table: Table) -> list[str]:
         label = options_naming("label", [column])
         lines += [f"{line}:", *rewritten(command, table.file, "filled", label)]
     return lines
+
+
+def labels_of_bits(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield a doubt about labels such as 0110 and 1000, of which each digit may mark a label."""
+    label = roles.label
+    values = [value for value in label.values if value != ""] if label.are_texts else []
+    sizes = {len(value) for value in values}
+    if len(values) < 3 or len(sizes) > 1 or min(sizes) < FEWEST_BITS:
+        return
+    if not all(map(BITS.fullmatch, values)):
+        return
+    advice = f"write lists such as [{', '.join(values[0])}]"
+    file = table.only_file
+    if file is not None and table.has_named_columns:
+        command = _rewriting_cells(label, table, AS_LIST, ", ")
+        advice = rewritten_at_once(command, file, "lists", options_naming("label", [label]))
+    yield (
+        f"{label.shown}: each of {counted(len(values), 'text')} of 0s and 1s is one class, such as "
+        f"{values[0]}; if each digit marks a label: {advice}"
+    )
 
 
 def _rewriting_cells(column: ColumnProfile, table: Table, cell: str, *arguments: str) -> list[str]:

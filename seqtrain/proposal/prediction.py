@@ -14,7 +14,7 @@ MOST_CHARACTERS = 200
 SCORED_EVERY = 4
 """Every fourth text is held out."""
 SMOOTHING = 0.1
-SHUFFLES, CLEARLY = 10, 3
+SHUFFLES, CLEARLY = 10, 5
 """Number of shuffles that measure what chance tells, and standard deviations above it."""
 
 

@@ -82,6 +82,8 @@ CODE, FEWEST_CODES = re.compile(r"[A-Za-z]{1,12}[-_/. ]?[0-9]{1,12}|[^\s@]+@[^\s
 """A code of letters and a number, and the fewest different ones that are codes of things."""
 MOSTLY = 0.98
 """Share of the present cells that decides the kind of a column. The other cells are odd."""
+FOLD_NAME = re.compile(r"(?:.* )?k?folds?(?: id)?(?: (?:nr|no|num|number|index|idx))?")
+"""Words of the name of a column of folds, such as kfold."""
 MOST_MARKS = 3
 """Largest number of texts in place of numbers, such as ERR, of which there may be more cells."""
 MOST_NUMBERS_OF_TIME = 9
@@ -238,6 +240,12 @@ class ColumnProfile:
     def is_blank(self) -> Mask:
         """True for each row with a blank cell, (rows,)."""
         found: Mask = self.codes == self.blank
+        return found
+
+    @property
+    def is_missing(self) -> Mask:
+        """True for each row with a blank cell, or one such as n/a, (rows,)."""
+        found: Mask = np.array([kind == "missing" for kind in self.cell_kinds])[self.codes]
         return found
 
     @cached_property
@@ -787,7 +795,7 @@ class ColumnProfile:
     def can_be_label(self) -> bool:
         """True if short values repeat that are texts or whole numbers."""
         is_value = self.repeats_as_labels and self.kind in LABEL_KINDS and not self.has_no_labels
-        return is_value and not self.names_splits
+        return is_value and not (self.names_splits or self.numbers_folds)
 
     @cached_property
     def names_splits(self) -> bool:
@@ -795,6 +803,12 @@ class ColumnProfile:
         if not 2 <= self.distinct <= len(SPLIT_VALUES) or not self.are_texts:
             return False
         return {value.lower() for value in self.values} <= {*SPLIT_VALUES, ""}
+
+    @cached_property
+    def numbers_folds(self) -> bool:
+        """True for the numbers of folds of a cross-validation, also such as fold_3."""
+        is_number = self.kind == "number" or self.numbered_text != ""
+        return is_number and FOLD_NAME.fullmatch(self.name_words) is not None
 
     @cached_property
     def holds_marks(self) -> bool:

@@ -18,7 +18,13 @@ from seqtrain.proposal.checks import (
     classes_of_bad_rows,
 )
 from seqtrain.proposal.class_files import commands_for_pieces, may_be_steps
-from seqtrain.proposal.doubts import rows_of_totals, scattered_rows, shared_owner, spelled_alike
+from seqtrain.proposal.doubts import (
+    classes_without_values,
+    rows_of_totals,
+    scattered_rows,
+    shared_owner,
+    spelled_alike,
+)
 from seqtrain.proposal.events import fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.findings import Findings
@@ -150,6 +156,9 @@ def propose(
     warnings += roles.warnings
     warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
     warnings += spelled_alike(roles.label, facts.separator, table)
+    steps = [x for x in roles.columns if x.name_text in roles.steps]
+    id = roles.id if roles.window is None else None
+    warnings += classes_without_values(roles.sequence or steps, roles.label, id)
     warnings += rows_of_totals(table)
     if options.get("pretrained"):
         found.encoding = _encoding_time(found)

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -16,6 +16,7 @@ from seqtrain.files.reading import uncompressed
 from seqtrain.proposal.class_files import MOST_CLASSES, are_classes, class_pattern
 from seqtrain.proposal.file_names import (
     FEWEST_FILES,
+    NUMBER_IN_NAME,
     RECORDINGS,
     Choice,
     folder_pattern,
@@ -23,7 +24,12 @@ from seqtrain.proposal.file_names import (
     two_levels,
 )
 from seqtrain.proposal.label_files import pattern_of
-from seqtrain.proposal.names import is_no_outcome, names_outcome
+from seqtrain.proposal.names import (
+    is_id_or_owner,
+    is_no_outcome,
+    is_part_of_id,
+    names_outcome,
+)
 from seqtrain.proposal.options import FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.reading import ReadingProgress, read_alone
@@ -34,7 +40,10 @@ from seqtrain.tables.arrays import step_columns
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
 from seqtrain.tables.formats import columns_of_format, names_of, resolve_format
 from seqtrain.tables.sources import files_below, folder_entries, matching_files
+from seqtrain.text import display_name, quote
 
+SHORT_OWNERS = ("s", "p", "u", "sub", "subj", "pat", "vp", "pid", "fold")
+"""Names of folders of persons or folds before a number, such as S of S07."""
 SUBJECT = "subject"
 """Name of the column of letters with a number in the names of recordings, such as s07."""
 MOST_OTHERS = 2
@@ -67,19 +76,93 @@ def recognise_names(layout: FileLayout, progress: ReadingProgress) -> list[Choic
 def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list[str]:
     """Return the ways to read labels from the folders and the names of recordings.
 
-    A way is a value of data.path. The names of folders are labels if several files share each. If a
-    column has the name of a label, the list is empty: then the files are parts of a table.
+    A way is a value of data.path. The names of folders are labels if several files share each, but
+    those of persons are groups. If a column has the name of a label, the list is empty: then the
+    files are parts of a table.
     """
     patterns = name_patterns(recordings)
-    folders = {os.path.basename(os.path.dirname(path)) for path in recordings}
+    folders = folders_of(recordings)
     found = [pattern for pattern, labels in patterns if labels != folders or len(folders) == 1]
-    if len(recordings) >= FEWEST_FILES and 2 <= len(folders) <= len(recordings) / 2:
+    if are_groups(folders):
+        found = list(map(below_groups, found))
+    elif len(recordings) >= FEWEST_FILES and 2 <= len(folders) <= len(recordings) / 2:
         found.insert(0, folder_pattern(1))
-    if found and columns_of_format(resolve_format(recordings[0], "auto") or "txt") != "none":
-        table = read_alone(recordings[0], progress)
-        if have_label(table):
-            return []
+    if found and _has_label(recordings[0], progress):
+        return []
     return found
+
+
+def _has_label(recording: str, progress: ReadingProgress) -> bool:
+    """Return True if a column of a recording is named like a label, and may hold labels."""
+    if columns_of_format(resolve_format(recording, "auto") or "txt") == "none":
+        return False
+    return have_label(read_alone(recording, progress))
+
+
+def folders_of(files: Sequence[str]) -> set[str]:
+    """Return the names of the folders of files."""
+    return {os.path.basename(os.path.dirname(path)) for path in files}
+
+
+def are_groups(folders: Collection[str]) -> bool:
+    """Return True if folders are those of persons, sessions or folds by their names: Actor_01, S07.
+
+    They differ in a number only, after a word for owners of recordings or for parts of an id.
+    """
+    words = {NUMBER_IN_NAME.sub(" ", name) for name in folders}
+    if len(folders) < 2 or len(words) > 1 or not all(map(NUMBER_IN_NAME.search, folders)):
+        return False
+    name = ColumnProfile(words.pop(), [], np.zeros(0, np.int32))
+    return name.name_words in SHORT_OWNERS or is_id_or_owner(name) or is_part_of_id(name)
+
+
+def refuse_groups_as_labels(layout: FileLayout, progress: ReadingProgress) -> None:
+    """Raise a DataError if the folders of recordings are groups, and no column seems the label.
+
+    Raises:
+        DataError: The error has a command for each part of the paths that may be the label.
+    """
+    recordings = recordings_of(layout.train, layout.options)
+    lines = commands_below_groups(layout, recordings)
+    if not lines or _has_label(recordings[0], progress):
+        return
+    format = resolve_format(recordings[0], "auto") or "csv"
+    if columns_of_format(format) != "none":
+        files = names_of(layout.splits["train"])
+        lines.append("or, if a column is the label:")
+        lines.append(init_line(*files, "--format", format, "--id", FILE, "--label", "COLUMN"))
+    folder = quote(min(folders_of(recordings)), 40)
+    raise DataError(
+        f"{display_name(layout.train[0])}: folders such as {folder} seem to name persons or "
+        "groups, and no words in the names of files differ; choose the label:",
+        *lines,
+    )
+
+
+def commands_below_groups(layout: FileLayout, recordings: Sequence[str]) -> list[str]:
+    """Return lines with a command for each part of paths that may be the label, or [].
+
+    These are numbers and codes, and the folders of the recordings, which must be groups. A part
+    that has one value in each folder is another name of it.
+    """
+    folders = folders_of(recordings)
+    if not are_groups(folders):
+        return []
+    patterns = [folder_pattern(1)]
+    for own, labels in name_patterns(recordings, KINDS_OF_PART):
+        pattern = below_groups(own)
+        found = [re.search(pattern, path) for path in recordings]
+        pairs = {match.groups() for match in found if match}
+        if len(labels) <= MOST_CLASSES and len(pairs) > len(folders):
+            patterns.append(pattern)
+    return commands_for_patterns(layout, [*patterns[1:], *patterns[:1]])
+
+
+def below_groups(pattern: str) -> str:
+    """Return a value of data.path whose folder is the group, unless it has a group."""
+    if f"(?P<{SUBJECT}>" in pattern:
+        return pattern
+    return f"(?P<{SUBJECT}>[^/]+)/{pattern}"
 
 
 def recognise_class_files(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
@@ -146,6 +229,8 @@ def refuse_paths_as_labels(layout: FileLayout, progress: ReadingProgress) -> Non
         return
     recordings = recordings_of(layout.train, layout.options)
     patterns = _path_patterns(recordings, progress) if recordings else []
+    if are_groups(folders_of(recordings)):  # the user wants to tell persons apart
+        patterns.insert(0, folder_pattern(1))
     lines = commands_for_patterns(layout, patterns)
     if lines:
         found = f"--label: {label} isn't a column; if a part of the paths is the label:"

@@ -23,9 +23,7 @@ from seqtrain.proposal.names import (
     TEXT_NAMES,
     is_code_or_owner,
     is_decision,
-    is_fold,
     is_no_outcome,
-    is_time,
     last_word,
     may_own,
     names_outcome,
@@ -33,6 +31,7 @@ from seqtrain.proposal.names import (
     names_person,
     names_property,
     names_variant,
+    tells_time,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order
@@ -210,9 +209,11 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
             likeliest is named like codes or times.
     """
     candidates = [x for x in columns if x.name != "" and (x.can_be_label or x.is_multi_hot)]
+    if any(column.is_free_text for column in columns):
+        candidates += [x for x in columns if _holds_lists_of_labels(x) and x not in candidates]
     if any(x.word == ACCEPTED and x.holds_names for x in columns):  # those that are accepted
         candidates = [x for x in candidates if not is_decision(x)]
-    unlikely = {*_numbered(columns), *filter(is_fold, columns)}
+    unlikely = _numbered(columns)
     candidates = [x for x in candidates if x not in unlikely] or candidates
     best = likeliest_labels(candidates)
     if len(best) > 1 and len(columns) > FEWEST_WIDE:
@@ -259,7 +260,16 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     raise DataError(
         marked("--label: no column has values that repeat as labels do; ") + f"{advice}; found:",
         *described_columns(columns),
+        *_command_for_marks([column for column in columns if column.marks_rows]),
     )
+
+
+def _holds_lists_of_labels(column: ColumnProfile) -> bool:
+    """Return True for lists of names without repetitions, below a name of labels such as labels."""
+    if column.kind != "symbols" or not names_outcome(column) or names_property(column):
+        return False
+    lists = map(column.strings_of, column.sampled_values)
+    return all(len(set(own)) == len(own) for own in lists)
 
 
 def _numbered(columns: Columns) -> set[ColumnProfile]:
@@ -278,8 +288,7 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     grade tells who passed. A class may be a property of a row, so others may be the label, too.
     """
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
-    others = [x for x in others if not is_fold(x)]
-    others = [x for x in others if not (is_time(x) or names_variant(x) or is_decision(x))]
+    others = [x for x in others if not (tells_time(x) or names_variant(x) or is_decision(x))]
     others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
     others = [
         x
@@ -292,7 +301,8 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     if names_outcome(label):
         reason = "others may be the label, too"
         if not (label.holds_codes or names_property(label)):
-            others = [x for x in others if names_outcome(x) or determines(label, x)]
+            is_detail = label.can_be_label  # lists all differ
+            others = [x for x in others if names_outcome(x) or (is_detail and determines(label, x))]
     else:  # an x beside blank cells may mark a class
         others += [x for x in columns if x.marks_rows and x.name != ""]
     if not others:

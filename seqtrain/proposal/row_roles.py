@@ -32,6 +32,7 @@ from seqtrain.proposal.profile import (
     LIST_KINDS,
     ColumnProfile,
     Columns,
+    JoinedColumn,
     determines,
     refines,
     without,
@@ -146,14 +147,16 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
             f"{options_naming('id', [ids[0]])}"
         )
     texts = [column for column in unused if column.is_free_text]
+    spelled = [column for column in unused if _may_be_spelled_out(column)]
+    if any(map(_may_be_spelled_out, chosen)):  # such as two chains of a protein
+        texts, spelled = [*texts, *spelled], []
     if texts and is_detected_text:
-        joined = flow([x.name for x in (*chosen, *texts)])
+        joined = flow([x.name for x in columns if x in chosen or x in texts])
         roles.warnings.append(
             f"{shown_names(texts, 3)}: texts that aren't used; to join them: "
             f"{set_option(f'data.sequence={joined}')}"
         )
-    spelled = [column for column in unused if _may_be_spelled_out(column)]
-    if spelled and is_detected_text and not any(map(_may_be_spelled_out, chosen)):
+    if spelled and is_detected_text:
         roles.warnings.append(
             f"{shown_names(spelled, 3)}: long words that aren't used; if they are the sequence: "
             f"{options_naming('sequence', [spelled[0]])}"
@@ -228,6 +231,7 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
             have a row per time step.
     """
     others = [column for column in columns if column is not label and column.name != ""]
+    others = [column for column in others if not column.numbers_folds]
     varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
@@ -496,6 +500,9 @@ def _few_numbers(
     for column in others:
         if label is not None and _may_be_moment(column, label):
             lines += listed_commands("id", [(column, "the rows of one value are a sequence")])
+            machines = [x for x in others if x is not label and _has_row_per_time(x, column)]
+            rows = f"its rows, sorted by {column.shown}, are cut into windows"
+            lines += listed_commands("id", [(x, rows) for x in machines])
     if label is not None:
         lines += _command_for_numbers(numbers)
     return lines
@@ -506,6 +513,13 @@ def _may_be_moment(column: ColumnProfile, label: ColumnProfile) -> bool:
     if column.kind != "time" or 2 * column.distinct > column.rows or not column.is_contiguous:
         return False
     return refines(column, label)
+
+
+def _has_row_per_time(column: ColumnProfile, times: ColumnProfile) -> bool:
+    """Return True for values that have one row each at every time, as machines and places have."""
+    if not column.can_be_label or column.distinct * times.distinct != column.rows:
+        return False
+    return JoinedColumn(column, times).distinct == column.rows
 
 
 def _command_for_numbers(numbers: Columns) -> list[str]:

@@ -70,10 +70,10 @@ def rewritten_files(
     return [*lines, " ".join(["  seqtrain init", *(target for _, target in written)])]
 
 
-def rewritten_at_once(command: Sequence[str], path: str, suffix: str) -> str:
+def rewritten_at_once(command: Sequence[str], path: str, suffix: str, *options: str) -> str:
     """Return one line with the two commands of `rewritten`."""
     line, target = rewriting(command, path, suffix)
-    return f"{line} && seqtrain init {target}"
+    return f"{line} && {' '.join(['seqtrain init', target, *options])}"
 
 
 def init_line(*words: str) -> str:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.proposal.cell_kinds import SCALES, Floats
+from seqtrain.proposal.cell_kinds import Floats
 from seqtrain.proposal.names import (
     MESSAGE_NAMES,
     is_amount,
@@ -42,6 +42,7 @@ from seqtrain.proposal.profile import (
     without,
 )
 from seqtrain.proposal.roles import (
+    MOST_WORDS_AS_CLASSES,
     Roles,
     columns_named,
     options_naming,
@@ -70,6 +71,8 @@ EXPLAINED = (0.5, 0.98)
 """Smallest and largest share of the variance of a number's ranks that an explaining token has."""
 ROWS_PER_TOKEN = 20
 """Fewest rows with a number per distinct token for a token to explain the number."""
+SENTENCE_WORDS = 5
+"""Fewest words of texts, on average, that are sentences and no names."""
 ROUND = 5
 """Numbers of which all are multiples of this one, or of a larger one, are no codes."""
 ELAPSED = "elapsed"
@@ -154,6 +157,7 @@ class StepColumns:
             if by is not None:
                 roles.steps[column.name_text] = {"number": True, "by": by}
         roles.warnings += self._doubts_about_codes()
+        roles.warnings += self._doubts_about_sentences()
         roles.warnings += self._doubts_about_order()
         roles.warnings += self._parts_of_ids()
 
@@ -233,6 +237,8 @@ class StepColumns:
         if column.names_splits:
             self.roles.warnings.append(about_splits(column))
             return "names of splits"
+        if column.numbers_folds:
+            return "numbers of folds"
         if column in self.per_id:
             reason = tells_label(column, self.label)
             if column in self.owners and self.row_features and reason != "the label again":
@@ -267,14 +273,8 @@ class StepColumns:
         return None
 
     def _assign(self, column: ColumnProfile) -> None:
-        """Make a column a time step or a row feature.
-
-        Raises:
-            DataError: If numbers have units such as k for thousands.
-        """
+        """Make a column a time step or a row feature."""
         if column.kind == "amount" and not is_code(column):
-            if column.unit in SCALES and column.kind_counts["number"]:
-                raise DataError(f"--steps: {column.unit_problem()}")
             self.roles.units[column.name_text] = column.unit
         if column.name_text in self.given_kinds:
             self.roles.steps[column.name_text] = self.given_kinds[column.name_text]
@@ -358,6 +358,18 @@ class StepColumns:
                 f"{column.shown} has {counted(len(numbers), 'whole number')} far apart, such as "
                 f"{numbers[0]} and {numbers[-1]}, read as measurements; if they are codes: "
                 f"{set_option(f'data.steps={flow(tokens)}')}"
+            )
+
+    def _doubts_about_sentences(self) -> Iterator[str]:
+        """Yield a doubt about each column of many sentences, of which each is one token."""
+        for column in self._steps_of("token"):
+            if column.words < SENTENCE_WORDS or column.distinct <= MOST_WORDS_AS_CLASSES:
+                continue
+            turns = f"{options_naming('id', self.id.parts)} {options_naming('sequence', [column])}"
+            yield (
+                f"{column.shown} holds {column.distinct:,} different texts of {column.words:.2g} "
+                "words, and each is one token, whose words aren't read; to read the rows of one "
+                f"{self.id.shown} as turns of a chat, without the other columns: {turns}"
             )
 
     def _doubts_about_order(self) -> Iterator[str]:

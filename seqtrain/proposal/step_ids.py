@@ -8,6 +8,7 @@ from seqtrain.proposal.names import (
     is_code,
     is_code_or_owner,
     is_counter,
+    is_counting,
     is_part_of_id,
     is_time,
 )
@@ -107,14 +108,16 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
 def _moments(columns: Columns, labels: Columns) -> list[ColumnProfile]:
     """Return columns of times that name sequences, such as a day whose rows have one label.
 
-    Another column sorts the rows of each time.
+    Another column sorts the rows of each time: it is named like times or counters. Numbers of
+    machines or places sort them, too, but then the rows of one machine are the sequence.
     """
     found = []
     for column in columns:
         if column.kind != "time" or FEWEST_PER_TIME * column.distinct > column.rows:
             continue
         has_label = any(refines(column, x) for x in labels if x is not column)
-        if has_label and _sorts_rows_of(columns, column):
+        counters = [x for x in columns if x.kind == "time" or is_counting(x)]
+        if has_label and _sorts_rows_of(counters, column):
             found.append(column)
     return found
 

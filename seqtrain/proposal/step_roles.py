@@ -4,7 +4,14 @@ import numpy as np
 
 from seqtrain.errors import DataError, marked
 from seqtrain.proposal.joined_ids import find_joined_id
-from seqtrain.proposal.names import TEXT_NAMES, is_channel, is_code, is_time
+from seqtrain.proposal.names import (
+    TEXT_NAMES,
+    is_channel,
+    is_code,
+    is_time,
+    names_language,
+    names_owner,
+)
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order, find_order
 from seqtrain.proposal.profile import (
@@ -20,6 +27,7 @@ from seqtrain.proposal.roles import (
     Roles,
     choose_label,
     columns_named,
+    commands,
     likeliest_labels,
     options_naming,
     other_labels,
@@ -200,6 +208,8 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         possible += [
             x for x in others if x.can_be_label and x not in per_id and has_mistakes(x, id)
         ]
+        if any(map(names_owner, id.parts)):
+            possible = _without_languages(possible, others)
         label = choose_label(possible, fewest=1)
         doubts = other_labels(possible, label)
     varying = [x for x in others if x.name != "" and x not in per_id and x is not label]
@@ -213,6 +223,23 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         if not order:
             order = _order_of_channels(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
+
+
+def _without_languages(columns: Columns, others: Columns) -> list[ColumnProfile]:
+    """Return the columns that may be the label of a person, but no languages: they are traits.
+
+    Raises:
+        DataError: If only languages may be the label. It has a command for each, and for columns
+            of two values that change from step to step.
+    """
+    found = [x for x in columns if not names_language(x)]
+    if any(x.can_be_label for x in found) or len(found) == len(columns):
+        return found
+    marks = [x for x in others if x.can_be_label and x.distinct == 2 and x not in columns]
+    raise DataError(
+        marked("--label: only a language of each person may be the label; choose one, or add it:"),
+        *commands("label", [*marks, *filter(names_language, columns)]),
+    )
 
 
 def _order_of_channels(varying: Columns, id: ColumnProfile) -> Order:

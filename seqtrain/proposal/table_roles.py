@@ -35,7 +35,9 @@ from seqtrain.proposal.nested import (
 from seqtrain.proposal.number_forms import (
     check_decimal_marks,
     commands_for_measurements,
+    labels_of_bits,
     measurements_as_tokens,
+    refuse_scales,
     unclear_dates,
     written_in_two_ways,
 )
@@ -110,7 +112,7 @@ def roles_of(table: Table) -> Roles:
     check_decimal_marks(roles, table)
     about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)
-    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets)
+    about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets, labels_of_bits)
     for doubts in (*about_numbers, *about_times, *about_cells):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
@@ -160,6 +162,7 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
     roles, doubts = step_table(columns, options), list[str]()
     if roles is not None:
         refuse_label_in_id(table, roles, options)
+        refuse_scales(roles, table)
     if roles is None or not roles.order:
         doubts = channel_doubts(table, columns)
     if roles is None:

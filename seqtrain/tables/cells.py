@@ -126,12 +126,16 @@ It has decimals: (12) may number rows, too.
 MINUS = "\N{MINUS SIGN}"
 GROUPED = {
     decimal: re.compile(
-        rf"[-+]?[1-9][0-9]{{0,2}}(?P<mark>[{mark}'\u2019\u00a0\u2009\u202f ])[0-9]{{3}}"
+        r"[-+]?(?=[1-9])(?:[0-9]{1,3}|[0-9]{1,2}(?:,[0-9]{2})+(?=,))"
+        rf"(?P<mark>[{mark}'\u2019\u00a0\u2009\u202f ])[0-9]{{3}}"
         rf"(?:(?P=mark)[0-9]{{3}})*(?:[{decimal}][0-9]+)?"
     )
     for decimal, mark in ((".", ","), (",", "."))
 }
-"""Maps decimal marks to numbers with marks between thousands, such as 1,234.5 and 1 234."""
+"""Maps decimal marks to numbers with marks between thousands, such as 1,234.5 and 1 234.
+
+In India, the marks are between hundreds of thousands as well: 1,45,000.
+"""
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,30})")
 NAMED_LIST = re.compile(
     r"(?:frozenset|set|list|tuple|array|tensor)\((?P<list>[\[({].*[])}])(?:, dtype=[\w.]+)?\)",

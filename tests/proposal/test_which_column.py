@@ -1,0 +1,392 @@
+"""Columns that `init` takes as label and id, and doubts about what a class or a column holds."""
+
+import random
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import parse_config
+from seqtrain.config.schema import DataConfig
+from seqtrain.sequences.dataset import prepare
+from tests.proposal.test_forms import draw, sentence, write
+
+__all__ = ["draw"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def data_of(path: str = "c.yaml") -> DataConfig:
+    config = parse_config(Path(path).read_text())
+    assert prepare(config).splits["train"]
+    return config.data
+
+
+def printed(said: str) -> list[list[str]]:
+    """Return the printed commands of init, as a shell reads them."""
+    return [
+        shlex.split(line, comments=True)
+        for line in re.findall(r"^seqtrain:   seqtrain (init .*)$", said, re.M)
+    ]
+
+
+JOBS, DAYS = ["Koch", "Fahrer", "Pfleger"], ["Montag", "Dienstag", "Freitag"]
+NAMES = {
+    "Tag": [DAYS, [1, 2, 3, 4, 5], ["Tag 1", "Tag 2", "Tag 3"], ["Mo", "Di", "Sa"]],
+    "Stelle": [JOBS],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [(name, values) for name, own in NAMES.items() for values in own]
+)
+@pytest.mark.parametrize("outcome", ["Entscheidung", "Kategorie", "Ergebnis"])
+def test_words_of_another_language_are_no_labels(draw, cli, name, values, outcome):
+    rows = [
+        [r % 997, values[r % len(values)], sentence(draw), draw.choice("jn")] for r in range(80)
+    ]
+    write(Path("a.csv"), ["Nr", name, "Brief", outcome], rows)
+    cli("init", "a.csv", "-o", "c.yaml", "--force")
+    assert data_of().label == outcome
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("stelle", "12345"), ("tag", ["spam", "ham"]), ("note", "1234")]
+)
+def test_the_same_words_are_labels_where_their_cells_say_so(draw, cli, name, values):
+    rows = [[values[r % len(values)], sentence(draw), draw.choice("xy")] for r in range(80)]
+    write(Path("a.csv"), [name, "testo", "reparto"], rows)
+    cli("init", "a.csv", "-o", "c.yaml", "--force")
+    assert data_of().label == name
+
+
+def answers(draw: random.Random, *traits: str) -> list[list[Any]]:
+    """Return rows of a user, a time, a word, an answer, and traits of the user."""
+    rows = []
+    for user in range(40):
+        own = [draw.choice(trait.split()) for trait in traits]
+        for step in range(draw.randrange(6, 12)):
+            known = [f"w{draw.randrange(40)}", draw.randrange(2)]
+            rows.append([f"u{user}", 1500000000 + 60 * step, *known, *own])
+    return rows
+
+
+@pytest.mark.parametrize("id", ["user_id", "learner_student", "player"])
+@pytest.mark.parametrize("trait", ["learning_language", "ui_language", "language", "Sprache"])
+def test_a_language_of_a_person_is_asked_about(draw, cli, id, trait):
+    write(Path("a.csv"), [id, "time", "word", "correct", trait], answers(draw, "de es fr"))
+    asked = cli("init", "a.csv", code=2).err
+    assert {command[-1] for command in printed(asked) if "--label" in command} >= {trait, "correct"}
+    cli("init", "a.csv", "-o", "c.yaml", "--label", trait)
+    assert data_of().label == trait
+
+
+def test_a_language_is_a_row_feature_beside_another_label(draw, cli):
+    names = ["user_id", "time", "word", "correct", "learning_language", "completed"]
+    write(Path("a.csv"), names, answers(draw, "de es fr", "yes no"))
+    cli("init", "a.csv", "-o", "c.yaml", "--force")
+    data = data_of()
+    assert (data.label, data.id, [*data.static]) == ("completed", "user_id", ["learning_language"])
+
+
+def recordings(folder: str, names: list[str], columns: str = "t,x") -> None:
+    for name in names:
+        path = Path(folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        more = ",".join("ab"[int(Path(name).stem[-1]) % 2] for _ in columns.split(",")[2:])
+        lines = [f"{step},{step / 7 + len(name)}{',' * bool(more)}{more}" for step in range(12)]
+        path.write_text("\n".join([columns, *lines]) + "\n")
+
+
+@pytest.mark.parametrize("person", ["Actor_", "S", "user", "subject-", "P0", "Session "])
+def test_folders_of_persons_are_groups_and_words_in_names_are_labels(cli, person):
+    names = [
+        f"{person}{p}/{mood}_{n}.csv" for p in range(1, 7) for mood in ("sad", "glad") for n in "12"
+    ]
+    recordings("d", names)
+    cli("init", "d", "-o", "c.yaml", "--force")
+    data = data_of()
+    assert (data.label, data.group) == ("label", "subject")
+    prepared = prepare(parse_config(Path("c.yaml").read_text()))
+    assert {*prepared.preprocessing.labels} == {"sad", "glad"}
+
+
+@pytest.mark.parametrize("person", ["Actor_", "S", "speaker"])
+def test_numbers_in_names_below_persons_are_asked_about(cli, person):
+    """As in RAVDESS: the last number is that of the person, and no label."""
+    names = [
+        f"{person}{p:02}/03-{m:02}-0{n}-{p:02}.csv"
+        for p in range(1, 7)
+        for m in (1, 2, 3)
+        for n in (1, 2)
+    ]
+    recordings("d", names)
+    asked = printed(cli("init", "d", code=2).err)
+    patterns = [command[-1] for command in asked if "--set" in command]
+    assert [pattern.count("(?P<subject>") for pattern in patterns] == [1, 1, 0]
+    for number, classes in ((0, {"01", "02", "03"}), (1, {"01", "02"}), (2, set())):
+        cli(*asked[number], "-o", "c.yaml", "--force")
+        prepared = prepare(parse_config(Path("c.yaml").read_text()))
+        labels = prepared.preprocessing.labels
+        assert len(labels) == (len(classes) or 6)
+        assert data_of().group == ("subject" if classes else None)
+
+
+def test_a_column_of_recordings_below_persons_is_the_label_with_the_printed_command(cli):
+    recordings("d", [f"user{p}/rec{n}.csv" for p in range(6) for n in range(4)], "t,x,state")
+    (*_, command) = printed(cli("init", "d", code=2).err)
+    cli(*["state" if word == "COLUMN" else word for word in command], "-o", "c.yaml", "--force")
+    assert (data_of().label, data_of().id) == ("state", "file")
+    (*_, line) = printed(cli("init", "d", "--format", "csv", "--label", "state", code=2).err)
+    cli(*line, "-o", "c.yaml", "--force")
+    assert (data_of().label, data_of().id) == ("state", "file")
+
+
+@pytest.mark.parametrize("kind", ["gesture_", "class", "", "digit-"])
+def test_other_folders_with_numbers_stay_labels(cli, kind):
+    recordings("d", [f"{kind}{c}/rec{n}.csv" for c in range(1, 5) for n in range(6)])
+    cli("init", "d", "-o", "c.yaml", "--force")
+    assert (data_of().label, data_of().group) == ("label", None)
+
+
+@pytest.mark.parametrize("fold", ["strat_fold", "fold", "kfold", "Fold_ID"])
+@pytest.mark.parametrize("form", ["{}", "fold{}"])
+def test_a_fold_is_no_id_no_label_and_no_feature(draw, cli, fold, form):
+    rows = []
+    for person in range(60):
+        own = [form.format(person % 5), "np"[draw.randrange(2)]]
+        rows += [[f"p{person}", step, draw.gauss(0, 1), *own] for step in range(6)]
+    write(Path("a.csv"), ["patient", "t", "value", fold, "diag"], rows)
+    cli("init", "a.csv", "-o", "c.yaml", "--force")
+    data = data_of()
+    assert (data.id, data.label, data.static or {}, [*data.steps]) == (
+        "patient",
+        "diag",
+        {},
+        ["value"],
+    )
+    rows = [
+        [draw.randrange(20, 90), draw.gauss(60, 9), form.format(f), "np"[f % 2]]
+        for f in range(6)
+        for _ in range(20)
+    ]
+    write(Path("b.csv"), ["age", "weight", fold, "diag"], rows)
+    assert fold not in " ".join(map(shlex.join, printed(cli("init", "b.csv", code=2).err)))
+
+
+@pytest.mark.parametrize("machine", ["machineID", "machine", "unit_id", "Maschine"])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_machines_that_fail_at_one_hour_are_the_ids(draw, cli, machine, is_sorted):
+    rows = [
+        [
+            f"2024-01-{1 + hour // 24:02} {hour % 24:02}:00:00",
+            own,
+            draw.gauss(170, 9),
+            int(44 <= hour < 48),
+        ]
+        for hour in range(72)
+        for own in range(1, 13)
+    ]
+    if is_sorted:
+        rows.sort(key=lambda row: row[1])
+    write(Path("a.csv"), ["datetime", machine, "volt", "failure"], rows)
+    cli("init", "a.csv", "-o", "c.yaml", "--force")
+    data = data_of()
+    assert (data.id, data.order, data.label) == (machine, "datetime", "failure")
+    assert data.window is not None
+
+
+@pytest.mark.parametrize("machine", ["turbine", "station", "asset"])
+def test_numbers_with_a_row_at_each_time_are_offered_as_ids(draw, cli, machine):
+    rows = [
+        [f"2024-01-{1 + hour // 24:02} {hour % 24:02}:00:00", own, draw.gauss(9, 1), int(hour > 60)]
+        for hour in range(72)
+        for own in range(1, 13)
+    ]
+    write(Path("a.csv"), ["datetime", machine, "volt", "failure"], rows)
+    asked = printed(cli("init", "a.csv", code=2).err)
+    (command,) = [command for command in asked if command[-2:] == ["--id", machine]]
+    cli(*command, "-o", "c.yaml", "--force")
+    assert (data_of().id, data_of().order) == (machine, "datetime")
+
+
+MISSING = ["n/a", "NA", "-", "null"]
+
+
+def valued(draw: random.Random, form: str) -> list[Any]:
+    """Return the cells of a row that isn't missing."""
+    if form == "series":
+        return [draw.gauss(0, 1) for _ in range(10)]
+    found = {"text": sentence(draw), "tokens": draw.choice(["up", "down"])}
+    return [found.get(form, draw.gauss(0, 1))]
+
+
+@pytest.mark.parametrize("cell", MISSING)
+@pytest.mark.parametrize("form", ["text", "steps", "tokens", "series"])
+def test_a_class_without_values_is_doubted(draw, cli, cell, form):
+    are_steps, rows = form in ("steps", "tokens"), list[list[Any]]()
+    for at in range(60):
+        label = "abc"[at % 3]
+        for step in range(6 if are_steps else 1):
+            values = valued(draw, form)
+            own = [cell] * len(values) if label == "c" else values
+            rows.append([*([f"k{at}", step] if are_steps else []), *own, label])
+    names = [*(["id", "t"] if are_steps else []), *(f"t{n}" for n in range(len(values))), "label"]
+    write(Path("a.csv"), names, rows)
+    said = cli("init", "a.csv", "-o", "c.yaml", "--force").err
+    (line,) = [line for line in said.splitlines() if "the label 'c'" in line]
+    assert cell in line or form == "series"
+    again = cli("data", "c.yaml")
+    assert "'c'" in again.out + again.err
+
+
+def test_numbers_without_relation_to_the_label_are_no_tokens(cli):
+    """Chance seems to tell a label by many different numbers, in some draws."""
+    for seed, ids, steps, classes in ((144, 10, 60, 2), (225, 10, 60, 2), (188, 100, 10, 4)):
+        draws, rows = np.random.default_rng(seed), list[list[Any]]()
+        for own in range(ids):
+            for step in range(steps):
+                value = int(300 + 60 * draws.normal(0, 1))
+                rows.append([f"k{own}", step, value, "abcde"[own % classes]])
+        write(Path("a.csv"), ["id", "t", "value", "kind"], rows)
+        cli("init", "a.csv", "-o", "c.yaml", "--force")
+        assert data_of().steps["value"] == "number"
+
+
+def indian(number: int) -> str:
+    text = str(number)
+    head, tail = text[:-3], text[-3:]
+    parts = []
+    while head:
+        head, part = head[:-2], head[-2:]
+        parts.insert(0, part)
+    return ",".join([*parts, tail])
+
+
+@pytest.mark.parametrize("sign", ["", "₹"])
+def test_amounts_with_marks_of_india_are_numbers(draw, cli, sign):
+    amounts = [[int(10 ** draw.uniform(2, 7.5)) for _ in range(6)] for _ in range(60)]
+    rows = [
+        [f"A{at}", f"2024-0{step + 1}-01", f"{sign}{indian(amount)}", "pd"[at % 2]]
+        for at, own in enumerate(amounts)
+        for step, amount in enumerate(own)
+    ]
+    write(Path("a.csv"), ["account", "date", "amount", "status"], rows)
+    cli("init", "a.csv", "-o", "c.yaml", "--set", "data.validation=null")
+    data = data_of()
+    assert (data.id, data.steps["amount"]) == ("account", "number")
+    marked = prepare(parse_config(Path("c.yaml").read_text())).splits["train"]
+    plain = [[*row[:2], str(row[2]).replace(",", ""), row[3]] for row in rows]
+    write(Path("a.csv"), ["account", "date", "amount", "status"], plain)
+    expected = prepare(parse_config(Path("c.yaml").read_text())).splits["train"]
+    np.testing.assert_array_equal(marked.values, expected.values)
+
+
+@pytest.mark.parametrize("units", [("K",), ("K", "M"), ("k", "M", "B"), ("Mio",), ("Tsd", "Mio")])
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_numbers_with_k_beside_plain_ones_are_written_plain(draw, cli, units, mark):
+    factors = {"K": 1e3, "k": 1e3, "Tsd": 1e3, "M": 1e6, "Mio": 1e6, "B": 1e9}
+    rows, expected = [], []
+    for at in range(40):
+        for step in range(6):
+            unit = ["", *units][step % (len(units) + 1)]
+            number = draw.randrange(10, 999) / (10 if unit else 1)
+            expected.append(number * factors.get(unit, 1))
+            rows.append([f"v{at}", step, f"{number:g}{unit}", "vf"[at % 2]])
+    write(Path("a.csv"), ["video", "day", "views", "status"], rows, mark)
+    said = cli("init", "a.csv", "-o", "c.yaml", code=2 if len(units) == 1 else 0).err
+    (line,) = re.findall(r"python3 -c .*", said)
+    command, _, init = line.partition(" && seqtrain ")
+    subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(init), "-o", "c.yaml", "--force")
+    assert data_of().steps["views"] == "number"
+    lines = Path("a-numbers.csv").read_text().splitlines()[1:]
+    assert [float(x.split(mark)[2]) for x in lines] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("has_numbers", [True, False])
+def test_sentences_as_tokens_are_doubted(draw, cli, has_numbers):
+    reports = [sentence(draw)[:70] for _ in range(90)]
+    rows = [
+        [f"m{at}", step, *([draw.gauss(0, 1)] * has_numbers), draw.choice(reports), "od"[at % 2]]
+        for at in range(60)
+        for step in range(8)
+    ]
+    names = ["machine", "t", *(["temp"] * has_numbers), "bericht", "state"]
+    write(Path("a.csv"), names, rows)
+    said = cli("init", "a.csv", "-o", "c.yaml", "--force").err
+    assert data_of().steps["bericht"] == "token"
+    (line,) = [line for line in said.splitlines() if "bericht" in line and "--sequence" in line]
+    options = shlex.split(line.rpartition(": ")[2])
+    cli("init", "a.csv", *options, "-o", "c.yaml", "--force")
+    assert (data_of().sequence, data_of().id, data_of().steps) == ("bericht", "machine", None)
+
+
+def test_words_that_occur_once_tell_no_label(draw, cli):
+    rows = [[" ".join(f"w{at}{n}" for n in range(4)), "ab"[at % 2]] for at in range(40)]
+    Path("a.txt").write_text("".join(f"__label__{label} {text}\n" for text, label in rows))
+    write(
+        Path("a.csv"),
+        ["text", "label"],
+        [[f"x{at % 9} {text}", label] for at, (text, label) in enumerate(rows)],
+    )
+    for file in ("a.txt", "a.csv"):
+        assert "tells the label" not in cli("init", file, "-o", "c.yaml", "--force").err
+
+
+def test_lists_of_issue_labels_come_before_their_state(draw, cli):
+    rows = [
+        [sentence(draw), f"['{draw.choice(['bug', 'wish'])}']", draw.choice(["open", "closed"])]
+        for _ in range(80)
+    ]
+    write(Path("a.csv"), ["body", "labels", "state"], rows)
+    cli("init", "a.csv", "-o", "c.yaml", "--force")
+    assert data_of().label == "labels"
+
+
+def test_labels_of_0s_and_1s_are_doubted_with_the_command_that_writes_lists(draw, cli):
+    rows = [[sentence(draw), "".join(draw.choices("01", k=4))] for _ in range(120)]
+    write(Path("a.csv"), ["text", "bits"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml", "--force").err
+    (line,) = re.findall(r"python3 -c .*", said)
+    command, _, init = line.partition(" && seqtrain ")
+    subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(init), "-o", "d.yaml", "--force")
+    prepared = prepare(parse_config(Path("d.yaml").read_text()))
+    assert len(prepared.preprocessing.labels) == 4
+
+
+def chain(draw: random.Random, length: int) -> str:
+    return "".join(draw.choices("ACDEFGHIKLMNPQRSTVWY", k=length))
+
+
+@pytest.mark.parametrize("names", [("heavy", "light"), ("smiles", "protein"), ("sequence", "mhc")])
+def test_a_second_sequence_of_letters_is_said_or_asked_about(draw, cli, names):
+    rows = [[chain(draw, 120), chain(draw, 100), draw.randrange(2)] for _ in range(80)]
+    write(Path("a.csv"), [*names, "binds"], rows)
+    if names[0] == "heavy":
+        (*_, command) = printed(cli("init", "a.csv", code=2).err)
+        cli(*command, "-o", "c.yaml", "--force")
+    else:
+        said = cli("init", "a.csv", "-o", "c.yaml", "--force").err
+        (line,) = [
+            line for line in said.splitlines() if f"'{names[1]}'" in line and "--set" in line
+        ]
+        cli("init", "a.csv", *shlex.split(line.rpartition(": ")[2]), "-o", "c.yaml", "--force")
+    assert data_of().sequence == [*names]
+
+
+@pytest.mark.parametrize("mark", ["1", "x", "yes"])
+def test_columns_of_marks_and_blanks_are_offered_as_labels(draw, cli, mark):
+    rows = [[sentence(draw), *(draw.choice([mark, ""]) for _ in range(3))] for _ in range(80)]
+    write(Path("a.csv"), ["text", "toxic", "insult", "threat"], rows)
+    first, *_ = printed(cli("init", "a.csv", code=2).err)
+    cli(*first, "-o", "c.yaml", "--force")
+    assert data_of().label == ["toxic", "insult", "threat"]
