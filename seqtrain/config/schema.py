@@ -153,9 +153,10 @@ class DataConfig(Section):
     sheet: Annotated[str, Field(min_length=1)] | None = None
     """xlsx: name of the sheet. null: the first one."""
     tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"
-    """text: how to split it into tokens. word: words of letters and digits, and punctuation marks.
-    whitespace: at blanks only. char: characters. byte: bytes of UTF-8. bpe: byte-pair encoding,
-    learned from train."""
+    """text: how to split it into tokens. word: words of letters (with accents and vowel signs) and
+    digits, and punctuation marks. whitespace: at blanks only. char: characters. byte: bytes of
+    UTF-8. bpe: byte-pair encoding, learned from train. An accent after its letter is read as the
+    letter with the accent (NFC), but not for byte and bpe."""
     lowercase: bool = True
     """text: convert to lower case before splitting."""
     min_count: PositiveInt = 1

@@ -75,7 +75,7 @@ def refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
     """
     lines = first_lines(path, replace(dialect, blank_lines=True))
     lines = "\n".join(line for line in lines if not line.startswith("#")).strip().split("\n")
-    rows = [line.split() for line in lines if line.strip()]
+    rows = [line.split() for line in lines if line.strip(" ")]  # tabs alone are a row of a sheet
     blanks, has_commas = len(lines) - len(rows), 2 * sum("," in line for line in lines) > len(rows)
     are_blocks = FEWEST_BLOCKS <= blanks < len(rows) / 2 and len(set(map(len, rows))) == 1
     if not are_blocks or has_commas or len(rows[0]) < 2 or all(map(is_number, rows[0])):
@@ -204,9 +204,9 @@ def command_for_unknown(path: str) -> list[str]:
     format = next((x for x, pattern in BEGINNINGS.items() if re.match(pattern, lines[0])), None)
     if format is None:
         refuse_marks(path, Dialect("lines"))
-        refuse_labels_before_blanks(path, Dialect("lines"))
         mark = find_delimiter(lines)
-        if mark not in IN_QUOTES.sub("", lines[0]):
+        if not all(mark in IN_QUOTES.sub("", line) for line in lines if line.strip()):
+            refuse_labels_before_blanks(path, Dialect("lines"))
             return ["if its lines are no table, write one as csv: values, an id, and a label"]
         format = "tsv" if mark == "\t" else "csv"
     return [f"it seems to be {format}; to read it so:", init_line(path, "--format", format)]

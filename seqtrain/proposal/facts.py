@@ -96,10 +96,7 @@ def facts_of(roles: Roles, options: InitOptions, unread: Counter[str]) -> Facts:
         unread: Number of further sequences of each label, whose content wasn't read.
     """
     if roles.kind == "text" and roles.id is not None:
-        facts = facts_of(_chats(roles), options, unread)
-        if facts.family.name == "symbols":
-            facts.family = Family("words", keeps_case=True)
-        return facts
+        return facts_of(_chats(roles), options.with_given(kind="text"), unread)
     labels, id = _Labels(roles, options.get("label_separator")), roles.id
     facts = Facts(multi_label=labels.multi_label, separator=labels.separator)
     facts.positions = labels.positions
@@ -305,6 +302,8 @@ def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOpti
         texts = [content[at] for at in mixed]
         chosen = CHOSEN_FAMILIES.get(options.get("tokenizer", ""))
         facts.family = Family(chosen) if chosen else family_of(texts)
+        if options.kind == "text" and facts.family.name == "symbols":
+            facts.family = Family("words", keeps_case=True)
         facts.texts = texts[:TIMED_TEXTS]
         tokenizer = FAMILY_TOKENIZERS.get(facts.family.name, "char")
         content = list(map(make_tokenizer(tokenizer, lowercase=not facts.family.keeps_case), texts))

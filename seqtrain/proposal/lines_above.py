@@ -83,16 +83,17 @@ def _removing(number: int, pattern: str, files: Sequence[str], ending: str) -> l
 
     Args:
         number: Number of the lines.
-        pattern: Pattern of perl for these lines. Other files of a folder don't change.
+        pattern: Pattern of perl for these lines. Files without them don't change.
         files: The files, or one folder.
         ending: Ending of the names of new files.
     """
+    perl = ["perl", "-0777", "-pe", rf"s/\A{pattern}//"]
     if os.path.isfile(files[0]):
-        return rewritten_files(["tail", "-n", f"+{number + 1}"], files, "table", ending)
+        command = ["tail", "-n", f"+{number + 1}"] if len(files) == 1 else perl
+        return rewritten_files(command, files, "table", ending)
     new = f"{files[0].rstrip(os.sep)}-tables"
-    code = rf"s/\A{pattern}//"
     copy = shlex.join(["cp", "-r", files[0], new])
-    edit = shlex.join(["find", new, "-type", "f", "-exec", "perl", "-0777", "-i", "-pe", code])
+    edit = shlex.join(["find", new, "-type", "f", "-exec", perl[0], "-i", *perl[1:]])
     return [f"  {copy} && {edit} {{}} +", init_line(new)]
 
 
@@ -117,12 +118,9 @@ def _first_line(lines: Sequence[str], mark: str) -> int | None:
     line, names = rows[at]
     is_apart = not lines[line - 1].strip()
     above = [fields for _, fields in rows[:at]]
-    is_table = (
-        len(above) > 1
-        and {*map(len, above)} == {len(above[0])}
-        and not any(map(is_number, above[0]))
-    )
-    has_longer = not is_table and any(len(x) >= width for x in above)  # a bad row, or blank names
+    has_longer = any(len(fields) >= width for fields in above)  # a bad row, or blank names
+    if len(above) > 1 and any(map(is_number, rows[-1][1])) and not any(map(is_number, above[0])):
+        has_longer &= {*map(len, above)} != {len(above[0])}  # else a table of its own
     lacks_one = at == 1 and len(rows[0][1]) == width - 1 > 1  # as R writes the names
     is_long = at <= MOST_LINES and len(rows) - at >= max(FEWEST_BELOW, at)
     if not is_long or (has_longer and not is_apart) or lacks_one or any(map(is_number, names)):

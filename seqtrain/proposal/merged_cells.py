@@ -1,4 +1,4 @@
-"""Ids that are written in the first of their rows only, as in sheets with merged cells."""
+"""Ids that are written in the first of their rows only, and blank rows, as in sheets."""
 
 import numpy as np
 
@@ -8,8 +8,10 @@ from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.text import quote
+from seqtrain.text import counted, quote
 
+BLANK_ROW = r"""^[[:space:],;|"]*$"""
+"""Pattern of grep for a row of blank cells."""
 FEWEST_IDS = 3
 """Fewest ids from which on blank cells below them may mean the same id."""
 FILLING = (
@@ -52,6 +54,24 @@ def refuse_ids_written_once(table: Table, columns: Columns) -> None:
                 f"{quote(str(column.values[column.codes[0]]), 40)}; {advice}",
                 *lines,
             )
+
+
+def refuse_blank_rows(table: Table, id: ColumnProfile | None) -> None:
+    """Raise a DataError if rows of a step table have blank cells alone, as sheets have at the end.
+
+    Raises:
+        DataError: The error has the command that removes these rows.
+    """
+    file = table.only_file
+    if id is None or file is None or not table.is_delimited:
+        return
+    are_blank = np.all([column.is_blank for column in table.columns], axis=0)
+    if are_blank.any():
+        raise DataError(
+            f"{table.name}:{table.lines[int(are_blank.argmax())]}: "
+            f"{counted(int(are_blank.sum()), 'row')} of blank cells alone; to remove such rows:",
+            *rewritten(["grep", "-vE", BLANK_ROW], file, "rows"),
+        )
 
 
 def _is_written_once(column: ColumnProfile) -> bool:

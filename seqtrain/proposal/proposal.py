@@ -37,6 +37,7 @@ from seqtrain.proposal.layouts import (
     read_single_rows,
     refuse_texts_of_files,
 )
+from seqtrain.proposal.merged_cells import refuse_blank_rows
 from seqtrain.proposal.nested import commands_for_items, points_of_steps
 from seqtrain.proposal.notes import (
     about_sheets,
@@ -128,6 +129,7 @@ def propose(
         roles = roles_of(table)
         refuse_texts_of_files(roles, table.layout, options)
         refuse_geometry(roles, table)
+        refuse_blank_rows(table, roles.id)
         facts = facts_of(roles, layout.options, table.unread)
         if facts.family.name == "symbols":
             roles.kind = "tokens"

@@ -48,9 +48,9 @@ SURVEY_ID = '{"ImportId"'
 """Beginning of a cell in the third row of a survey."""
 REMOVING_ROWS = (
     'import csv, sys; rows = list(csv.reader(sys.stdin, delimiter="{mark}")); '
-    'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[{below}:])'
+    'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
 )
-"""Code that removes the rows of csv between the names and the data."""
+"""Code that removes the second and the third row of csv."""
 JOINING_NAMES = (
     "import csv, itertools, sys; "
     'h, s, *rows = csv.reader(sys.stdin, delimiter="{mark}"); '
@@ -254,7 +254,7 @@ def _refuse_second_names(head: Table, first: Sequence[str]) -> None:
     """Raise a DataError with a command if rows below the names hold further names, and no data.
 
     Qualtrics writes questions and ids of the columns there. Other surveys write answers below the
-    names of questions, and blank cells below others. Instruments write units.
+    names of questions, and blank cells below others.
 
     Args:
         head: The first rows without that of the names.
@@ -268,16 +268,13 @@ def _refuse_second_names(head: Table, first: Sequence[str]) -> None:
         bool(name) and _is_blank_at_first(x) for name, x in zip(names, head.columns, strict=True)
     ]
     are_texts = not any(map(is_number, [*names, *rows[0]]))
-    code = REMOVING_ROWS.format(mark=mark, below=2)
-    found = "the row below the names holds units, or no data"
+    has_groups = "" in names and all(map(any, zip(names, rows[0], strict=True)))
     if any(cell.startswith(SURVEY_ID) for cell in rows[1]):
-        code = REMOVING_ROWS.format(mark=mark, below=3)
+        code = REMOVING_ROWS.format(mark=mark)
         found = "the two rows below the names hold questions and ids of the columns"
-    elif not are_texts or not any(gaps):
-        return
-    elif "" in names and all(map(any, zip(names, rows[0], strict=True))):
+    elif has_groups and are_texts and any(gaps):
         code, found = JOINING_NAMES.format(mark=mark), "the row below the names holds further names"
-    elif not any(map(_has_unit, head.columns)):
+    else:
         return
     raise DataError(
         f"{head.name}: {found}; to write one row of names:",
@@ -288,12 +285,6 @@ def _refuse_second_names(head: Table, first: Sequence[str]) -> None:
 def _is_blank_at_first(column: ColumnProfile) -> bool:
     """Return True if the first cell of a column is blank, and no other one is."""
     return bool(column.is_blank[0]) and column.is_blank.sum() == 1
-
-
-def _has_unit(column: ColumnProfile) -> bool:
-    """Return True if the first cell of a column is a text, and the others are numbers."""
-    first, *others = (str(column.values[code]) for code in column.codes)
-    return bool(first) and not is_number(first) and all(map(is_number, others))
 
 
 def _head_of(table: Table) -> tuple[Table, list[str]]:

@@ -5,16 +5,22 @@ piece is split into tokens. Pieces repeat often, so that their tokens can be cac
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from typing import Any
 
 from seqtrain.errors import missing_package
 from seqtrain.files.reading import parse_json
 
-WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-"""A token of "word": letters, digits and underscores with inner apostrophes, or one other mark."""
+ASCII_WORD = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
+"""A token of "word" in ASCII, as `_word_pattern` says."""
+MARKS = ("Mn", "Mc", "Me", "Cf")
+"""Unicode's categories of combining marks, such as accents and vowel signs, and of joiners."""
+ZERO_WIDTH_SPACE = "\u200b"
+"""It is in the category of joiners, but divides words."""
 SET_OFF = '.,"()?!-/<>:;'
 """Punctuation marks that are surrounded by spaces first, so that pieces repeat more often."""
 
@@ -51,9 +57,37 @@ class Tokenizer:
 
 
 def _set_off(text: str) -> str:
+    text = _composed(text)
     for mark in SET_OFF:
         text = text.replace(mark, f" {mark} ")
     return text
+
+
+def _composed(text: str) -> str:
+    """Return a text in which a letter and its accent are one character where Unicode has one."""
+    return unicodedata.normalize("NFC", text)
+
+
+@cache
+def _word_pattern() -> re.Pattern[str]:
+    """Return the pattern of a token of "word".
+
+    It is letters, digits and underscores with inner apostrophes, or one other character. Combining
+    marks and joiners belong to the letter before them, so that vowel signs divide no word.
+
+    Reference:
+        Unicode Standard Annex 29, rule WB4.
+    """
+    codes = chain(range(0x80, 0x20000), range(0xE0000, 0xE0200))  # the others have no marks
+    marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code)) in MARKS)
+    letters = rf"\w[\w{marks.replace(ZERO_WIDTH_SPACE, '')}]*"
+    return re.compile(rf"{letters}(?:['’]{letters})*|[^\w\s]")
+
+
+def _words(piece: str) -> list[str]:
+    pattern = ASCII_WORD if piece.isascii() else _word_pattern()
+    found: list[str] = pattern.findall(piece)
+    return found
 
 
 def _characters(text: Any) -> Any:
@@ -72,9 +106,9 @@ def _bytes(character: str) -> str:
 SYMBOLS = Tokenizer(_characters, _whole)
 """Tokenizer of lists of symbols, which are tokens already."""
 TOKENIZERS = {
-    "word": Tokenizer(str.split, WORD.findall, _set_off),
-    "whitespace": Tokenizer(str.split, _whole),
-    "char": Tokenizer(_characters, _whole),
+    "word": Tokenizer(str.split, _words, _set_off),
+    "whitespace": Tokenizer(str.split, _whole, _composed),
+    "char": Tokenizer(_characters, _whole, _composed),
     "byte": Tokenizer(_characters, _bytes),
 }
 

@@ -440,7 +440,7 @@ def find_delimiter(head: list[str]) -> str:
         head: First lines of the file.
     """
     text = "".join(line.replace("\r\n", "\n") for line in head[:SNIFFED_LINES])
-    lines = [line for line in QUOTED.sub("", text).split("\n") if line.strip(BLANK_FIELDS)]
+    lines = [line for line in QUOTED.sub("x", text).split("\n") if line.strip(BLANK_FIELDS)]
     is_open = any(not found[1] for found in QUOTED.finditer(text))
     if is_open and len(lines) > 1:
         lines.pop()  # the record goes on after the first lines

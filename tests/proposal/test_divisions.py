@@ -119,16 +119,6 @@ def test_names_of_questions_and_of_answers_in_two_rows(tmp_path, monkeypatch, cl
     assert len(written) == len(rows)
 
 
-def test_units_below_the_names(tmp_path, monkeypatch, cli):
-    monkeypatch.chdir(tmp_path)
-    draw = random.Random(6)
-    rows = [[f"u{i // 9}", i % 9, draw.gauss(i // 9 % 2, 1), "pq"[i // 9 % 2]] for i in range(360)]
-    write(Path("a.csv"), ["unit_id", "t", "heat", "state"], [["", "s", "°C", ""], *rows])
-    data = converted(cli, "a.csv")
-    assert (data.id, data.order, data.label) == ("unit_id", "t", "state")
-    assert dict(data.steps) == {"heat": "number"}
-
-
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_a_first_column_named_by_a_mark_of_comments(tmp_path, cli, quote):
     draw = random.Random(7)
@@ -243,3 +233,32 @@ def test_names_beside_numbers_are_doubted(tmp_path, monkeypatch, cli, lines, pla
     Path(place, "features.txt").write_text("".join(f"{i} name\n" for i in range(lines)))
     said = cli("init", "a/X_train.txt", "-o", "c.yaml").err
     assert ("features.txt" in said) == (lines == 30)
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_lines_above_one_of_two_files(tmp_path, monkeypatch, cli, plain):
+    monkeypatch.chdir(tmp_path)
+    for at, file in enumerate(["train.csv", "test.csv"]):
+        rows = [[f"u{i // 9}", i % 9, i / (7 + at), "pq"[i // 9 % 2]] for i in range(360)]
+        path = Path(write(Path(file), ["unit_id", "t", "heat", "state"], rows))
+        if at == 0 or not plain:
+            path.write_text(f"Device,X1\nSerial,7\n{path.read_text()}")
+    refused = cli("init", "train.csv", "test.csv", code=2).err
+    *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
+    for command in convert:
+        subprocess.run(command, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert len(data.splits["test"]) == 40
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("place", [100, 360])
+def test_blank_rows_of_step_tables_are_removed(tmp_path, monkeypatch, cli, mark, place):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(13)
+    steps = [[f"u{i // 9}", i % 9, draw.gauss(0, 1), "pq"[i // 9 % 2]] for i in range(360)]
+    steps[place:place] = [[""] * 4] * 50
+    write(Path("a.csv"), ["unit_id", "t", "heat", "state"], steps, mark)
+    data = converted(cli, "a.csv")
+    assert (data.id, data.order, data.bad_rows) == ("unit_id", "t", "error")

@@ -592,3 +592,32 @@ def test_a_label_and_an_id_beside_very_many_numbered_columns(tmp_path):
     coded = [[*row[:7], i // 6 % 3, *row[8:-1]] for i, row in enumerate(rows)]
     config, _ = proposed(write(tmp_path / "coded.csv", names[:-1], coded), label="ch5")
     assert (config.data.id, config.data.label) == ("wafer_id", "ch5")
+
+
+SIGNS = {"Hindi": ("कखगचटतपबमस", "ािीुे"), "Tamil": ("கசடதபமரல", "ாிீுே"), "Hebrew": ("אבגדהלמש", "ָּ")}
+ACCENTS = ("bcdfgmnt", ["e\u0301", "a\u0300", "o", "i"])
+
+
+@pytest.mark.parametrize("letters", [*SIGNS.values(), ACCENTS])
+def test_words_of_letters_with_combining_marks_are_whole(tmp_path, letters):
+    draw = random.Random(3)
+    parts = [first + second for first in letters[0] for second in letters[1]]
+    words = ["".join(draw.choices(parts, k=draw.randint(2, 4))) for _ in range(300)]
+    rows = [["xy"[i % 2], " ".join(draw.choices(words, k=14)) + " !"] for i in range(400)]
+    config, _ = proposed(write(tmp_path / "texts.csv", ["label", "review"], rows))
+    data = prepare(config)
+    assert data.preprocessing.kind == "text"
+    if data.preprocessing.sequence.tokenizer_name == "word":
+        assert set(data.splits["train"].lengths.tolist()) == {15}
+        assert len(data.preprocessing.vocabulary) <= 2 + 1 + len(set(words))
+
+
+def test_settings_of_texts_that_the_user_asks_for_are_those_of_texts(tmp_path):
+    draw = random.Random(4)
+    moves = ["e4", "Nf3", "O-O", "Bxc6+", "Qd8", "Rfe1"]
+    rows = [["xy"[i % 2], " ".join(draw.choices(moves, k=30))] for i in range(300)]
+    path = write(tmp_path / "moves.csv", ["label", "review"], rows)
+    assert proposed(path)[0].data.kind == "tokens"
+    config, _ = proposed(path, settings=["data.kind=text"])
+    assert (config.data.kind, config.model.trees) == ("text", False)
+    assert prepare(config).preprocessing.kind == "text"
