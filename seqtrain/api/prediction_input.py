@@ -83,9 +83,15 @@ def input_parts(
 
 
 def missing_borders(schema: Schema) -> list[str]:
-    """Return a line if the model's windows end only where the label changes, which isn't read."""
-    if schema.window != {"label": "constant"}:
+    """Return a line if the model's windows end where the label changes, which isn't read."""
+    window = schema.window or {}
+    if window.get("label") != "constant":
         return []
+    if "steps" in window:
+        return [
+            "the windows of train also end where the label changes; labels aren't read here, so "
+            f"that a window ends after {window['steps']} steps only"
+        ]
     return [
         "the model learned windows that end where the label changes; labels aren't read here, so "
         "that each id has one prediction; to predict parts of an id, fit with steps in "

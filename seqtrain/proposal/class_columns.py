@@ -1,14 +1,20 @@
-"""Tables with a column of texts for each class, whose names are the labels."""
+"""Tables with a column of texts for each class, or a column of numbers for each sequence."""
 
 import json
 import re
+import shlex
+from collections.abc import Sequence
+
+import numpy as np
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.profile import ColumnProfile, Columns
-from seqtrain.proposal.shell import rewritten_files
+from seqtrain.proposal.roles import FEWEST_WIDE
+from seqtrain.proposal.shell import rewritten, rewritten_files
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
+from seqtrain.proposal.wide import largest_groups
 from seqtrain.text import listed
 
 FEWEST_WORDS, DISTINCT_SHARE = 2, 0.9
@@ -21,6 +27,12 @@ MELTING = (
     "w.writerows([k, x[k]] for x in r for k in sys.argv[1:] if x[k].strip())"
 )
 """Program that writes a row for each text, with the name of its column as the label."""
+TURNING = (
+    'import csv, sys; w = csv.writer(sys.stdout); w.writerow([sys.argv[1], "series"]); '
+    "c = zip(*csv.reader(sys.stdin, delimiter=%s)); w.writerows([n.strip(), "
+    '" ".join(v or "nan" for v in x)] for n, *x in c if n.strip() not in sys.argv[2:])'
+)
+"""Program of Python that writes the name of each column and its numbers as a row."""
 
 
 def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
@@ -42,6 +54,62 @@ def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
         *rewritten_files(command, table.layout.files, "texts", ending=".csv"),
         "else add a column of labels, and give --label COLUMN",
     )
+
+
+def refuse_columns_of_sequences(table: Table, columns: Columns) -> None:
+    """Raise a DataError with a command if each column but the first one may be a sequence.
+
+    All columns hold numbers, none of which may be labels. The names of the others differ in numbers
+    only. The first one sorts the rows, as time or a wave length does.
+    """
+    first = columns[0]
+    if not table.has_named_columns or table.only_file is None or len(columns) <= FEWEST_WIDE:
+        return
+    if list(map(len, largest_groups(columns[1:]))) != [len(columns) - 1]:
+        return
+    if any(x.kind not in ("number", "time") or x.can_be_label for x in columns):
+        return
+    steps = np.diff(first.numbers)
+    if len(steps) and ((steps > 0).all() or (steps < 0).all()):
+        raise DataError(
+            f"{table.name}: no column has values that repeat as labels do, and {first.shown} sorts "
+            "the rows; if each other column is a sequence, write it as a row:",
+            *_turned(table, [first.name_text], "name"),
+            "and add a column of labels, or give a file with the label of each name, too",
+        )
+
+
+def refuse_names_of_sequences(table: Table, other: Table) -> None:
+    """Raise a DataError with a command if names of columns are the values of another table.
+
+    Each of these columns is a sequence then.
+    """
+    if not table.has_named_columns or table.only_file is None:
+        return
+    names = {column.name_text for column in table.columns}
+    for key in other.columns:
+        known = names & {str(value) for value in key.values}
+        if isinstance(key.name, str) and 2 * len(known) > len(names) > FEWEST_WIDE:
+            others = [x.name_text for x in table.columns if x.name_text not in known]
+            raise DataError(
+                f"{table.name}: {key.shown} of {other.name} has names of its columns; to write "
+                "each of these as a row, with its numbers in a cell:",
+                *_turned(table, others, key.name, shlex.quote(other.path)),
+            )
+
+
+def _turned(table: Table, others: Sequence[str], key: str, *given: str) -> list[str]:
+    """Return lines with a command that writes the columns of a table as rows of series.
+
+    Args:
+        table: The table.
+        others: Names of the columns that are no sequences.
+        key: Name of the column of the names.
+        given: Further files for `seqtrain init`, as a shell reads them.
+    """
+    code = TURNING % json.dumps(delimiter_of(table))
+    command = ["python3", "-c", code, key, *others]
+    return rewritten(command, table.file, "turned", *given, ending=".csv")
 
 
 def _numbers_rows(column: ColumnProfile) -> bool:

@@ -13,11 +13,19 @@ from seqtrain.config import Config
 from seqtrain.errors import DataError
 from seqtrain.proposal.events import fields_of, object_doubts
 from seqtrain.proposal.names import DECISIONS, is_decision
+from seqtrain.proposal.nested import beginning_of_objects
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, Columns, joined_column, without
 from seqtrain.proposal.reading import ReadingProgress, read_table
-from seqtrain.proposal.roles import MOST_DETAILED, Roles, joined_marks, owner_of, tells_label
+from seqtrain.proposal.roles import (
+    MOST_DETAILED,
+    Roles,
+    joined_marks,
+    options_naming,
+    owner_of,
+    tells_label,
+)
 from seqtrain.proposal.shell import (
     perl_literal,
     replacing_cells,
@@ -26,6 +34,7 @@ from seqtrain.proposal.shell import (
     set_option,
 )
 from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
 from seqtrain.text import counted, listed, quote
@@ -43,6 +52,14 @@ PADDED_NUMBER = re.compile(r"0*(?P<digits>[0-9]+?)(?:,0{1,2})?")
 """A whole number with zeros before it, or after its decimal comma."""
 CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
 """Characters of labels that csv and tsv, and JSON, may write in another way."""
+ROWS_WITH_VALUE = (
+    'import csv, sys; r = csv.reader(sys.stdin, delimiter="%s"); '
+    'w = csv.writer(sys.stdout, delimiter="%s"); h = next(r); w.writerow(h); k, v = sys.argv[1:]; '
+    "at = [x.strip() for x in h].index(k); w.writerows(x for x in r if x and x[at].strip() == v)"
+)
+"""Program of Python that writes the rows of csv with a value in a column."""
+OBJECTS_WITH_VALUE = "[print(json.dumps(x)) for x in r if str(x.get(k)).strip() == v]"
+"""Program of Python that prints the objects with a value in a field."""
 IN_BRACKETS = re.compile(r"(?:\[[^][\s]+\])+")
 """Symbols in brackets without blanks between, as SELFIES write molecules: [C][=C][O]."""
 NEARLY_ALWAYS = 0.98
@@ -472,3 +489,36 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
             f"{column.shown} of {counted(rows, 'row')} in {column.rows:,} is {' or '.join(found)}, "
             f"and they are used as the others are; {advice}"
         )
+
+
+def rows_of_splits(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield lines of a warning about a column with the names of splits, with commands.
+
+    The commands write the rows of each split into a file.
+    """
+    columns = [x for x in table.columns if x.names_splits and x is not roles.label]
+    file = table.only_file
+    for column in columns[:1]:
+        found = f"{column.shown} holds names of splits, but all rows are read as one; "
+        names = [str(value) for value in column.values if value != ""]
+        if table.has_named_columns:
+            code = ROWS_WITH_VALUE % ((delimiter_of(table),) * 2)
+        elif table.format == "jsonl" and file is not None and "." not in column.name_text:
+            code = f"{beginning_of_objects(table)}k, v = sys.argv[1:]; {OBJECTS_WITH_VALUE}"
+        else:
+            file = None
+        if file is None:
+            yield f"{found}write the rows of each split into a file of its own, such as test.csv"
+            return
+        lines = list[str]()
+        targets = list[str]()
+        for name in names:
+            command = ["python3", "-c", code, column.name_text, name]
+            ending = ".jsonl" if table.format == "jsonl" else None
+            line, target = rewriting(command, file, name.lower(), ending)
+            lines.append(f"  {line}")
+            targets.append(target)
+        yield f"{found}to keep those of test apart, write a file for each:"
+        yield from lines
+        labels = options_naming("label", roles.one_hot or [roles.label])
+        yield f"  seqtrain init {' '.join(targets)} {labels}"

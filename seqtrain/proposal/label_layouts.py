@@ -1,5 +1,6 @@
 """Layouts with labels in other files: pairs of files, and a file with a row for each recording."""
 
+import math
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -12,6 +13,7 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
+from seqtrain.proposal.class_columns import refuse_names_of_sequences
 from seqtrain.proposal.file_names import (
     FEWEST_FILES,
     NUMBER_IN_NAME,
@@ -40,7 +42,7 @@ from seqtrain.proposal.roles import set_command
 from seqtrain.proposal.shell import init_line, rewriting, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.tables.arrays import labels_file
-from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
+from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS, TEXT
 from seqtrain.tables.formats import columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of, key_columns
 from seqtrain.tables.sources import matching_files
@@ -235,7 +237,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             if is_input and targets:
                 raise
             continue  # another file of the folder, which isn't about the table
-        if join is None:
+        if join is None or (join["on"] == ROW and _begin_with_labels(table, target)):
             continue
         by_chance = join["on"] == ROW or _may_match_by_chance(table, join, target)
         is_target = bool(targets) and (is_input or not has_label)
@@ -257,6 +259,19 @@ def _has_labels_inside(table: Table) -> bool:
     """Return True if the reader of a file without columns finds its labels, as that of npz does."""
     labels = table.column(LABEL)
     return not table.has_columns and labels is not None and labels.distinct > 0
+
+
+def _begin_with_labels(table: Table, path: str) -> bool:
+    """Return True if most lines of a text file begin with the labels in another file, and a tab."""
+    texts = table.column(TEXT)
+    if table.format != "lines" or texts is None:
+        return False
+    labels = read_table([path], FileLayout({}), ReadingProgress(), is_train=False).columns[0]
+    own = [str(value).partition("\t")[0].strip() for value in texts.values]
+    known = list(map(str, labels.values))
+    pairs = zip(texts.codes.tolist(), labels.codes.tolist(), strict=False)
+    equal: int = sum(own[text] == known[label] for text, label in pairs)
+    return 2 * equal > table.rows
 
 
 def _owner_beside(
@@ -374,6 +389,7 @@ def joined_by_key(
                 commands.append(_command_of_key(table, other, possible))
     if not commands:
         for table, other in pairs:
+            refuse_names_of_sequences(table, other)
             _refuse_repeated_keys(table, other)
         return None
     both = " and ".join(display_name(path) for path in files)
@@ -485,6 +501,8 @@ def _keys(table: Table, other: Table) -> Iterator[_Key]:
         parts = []
     for size in range(2, MOST_COLUMNS + 1):
         for together in combinations(parts[:MOST_PARTS], size):
+            if math.prod(x.distinct for x in together) < other.rows:
+                continue
             right = JoinedColumn(*together)
             if right.distinct == other.rows:
                 yield _key(JoinedColumn(*(own[x.name_text] for x in together)), right)

@@ -8,11 +8,13 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, either
+from seqtrain.files.reading import compression_of
 from seqtrain.proposal.channels import refuse_channels_alone
 from seqtrain.proposal.class_files import MOST_CLASSES
 from seqtrain.proposal.file_names import (
@@ -22,7 +24,10 @@ from seqtrain.proposal.file_names import (
     Choice,
     folder_pattern,
     inside,
+    num_lines,
+    odd_name,
     split_of,
+    words_of,
 )
 from seqtrain.proposal.first_lines import first_lines
 from seqtrain.proposal.label_files import label_file, pattern_of
@@ -39,7 +44,7 @@ from seqtrain.proposal.label_layouts import (
 )
 from seqtrain.proposal.names import is_counter, is_time
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
-from seqtrain.proposal.profile import without
+from seqtrain.proposal.profile import REPEATS, without
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
@@ -58,14 +63,16 @@ from seqtrain.proposal.recordings import (
 from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
-from seqtrain.tables.blocks import FILE, LABEL, Dialect
+from seqtrain.tables.blocks import FILE, LABEL, TARGET_WORDS, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
-from seqtrain.tables.sources import matching_files
+from seqtrain.tables.sources import matching_files, open_source
 from seqtrain.text import display_name, quote
 
 NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 """A number with a decimal comma, or a whole one."""
+COMMENTS = "#%"
+"""First characters of lines of text that are comments."""
 BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
 
@@ -96,9 +103,10 @@ def find_layout(
             layouts are possible, or names say that labels are elsewhere, and they are nowhere.
     """
     if options.get("format") is None:
-        refuse_endings_as_labels(files)
+        refuse_files_without_format(files)
     if len(files) == 1 and os.path.isdir(files[0]):
         files = pairs_inside(files[0], progress) or _splits_inside(files[0]) or files
+        files = _without_labels(files)
     elif len(files) == 1:
         matching = matching_files(files[0])
         if {"train"} < {split_of(path) for path in matching}:
@@ -144,6 +152,7 @@ def find_layout(
         _check_depth(layout.splits["train"])
         _refuse_text_recordings(layout.splits["train"])
         if options.get("format") is None:
+            _refuse_other_files(layout.splits["train"])
             _refuse_tables_as_texts(layout.splits["train"])
     if choices:
         return choices[0].layout
@@ -197,6 +206,41 @@ def _check_depth(path: str) -> None:
             )
 
 
+def _refuse_other_files(path: str) -> None:
+    """Raise a DataError if files in a folder of texts are no classes, or no texts of a class.
+
+    Such as a page beside the folders of classes, or one in each of them whose name is made in
+    another way than those of the texts.
+
+    Raises:
+        DataError: The error has commands that copy the texts alone.
+    """
+    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
+        return
+    files, folders = inside(path)
+    beside = [each for each in files if each.endswith(".txt")]
+    with suppress(DataError):  # lists of links beside folders aren't read
+        open_source(path, Dialect("txt"))
+        beside = []
+    new = shlex.quote(f"./{os.path.basename(os.path.abspath(path))}-texts")
+    if folders and beside:
+        shown = f"{display_name(path)}: {display_name(beside[0])} is beside the folders"
+        copying = f"mkdir {new} && cp -r {shlex.quote(path)}/*/ {new}"
+    else:
+        odd = [each for folder in folders for each in odd_name(inside(folder)[0])]
+        names = {os.path.basename(each) for each in odd}
+        if not len(odd) == len(folders) > len(names) == 1:
+            return
+        shown = f"{display_name(odd[0])}: its name isn't made as those of other texts of the folder"
+        copying = f"cp -r {shlex.quote(path)} {new} && rm {new}/*/{shlex.quote(names.pop())}"
+    raise DataError(
+        f"{shown}; if it is no text of a class, leave it out:",
+        f"  {copying}",
+        f"  seqtrain init {new}",
+        *([] if beside else ["or, if it is one:", init_line(path, "--format", "txt")]),
+    )
+
+
 def _refuse_text_recordings(path: str) -> None:
     """Raise a DataError if the .txt files of a folder are recordings with labels in their names.
 
@@ -205,43 +249,68 @@ def _refuse_text_recordings(path: str) -> None:
     if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
         return
     files, folders = inside(path)
-    if (
-        folders
-        or not name_patterns(files)
-        or {os.path.splitext(each)[1] for each in files} != {".txt"}
-    ):
-        return
-    lines = [line for line in first_lines(files[0], Dialect("lines")) if line.strip()]
-    rows = [re.split(BETWEEN_NUMBERS, line.strip()) for line in lines]
-    if len(rows) < 2 or not all(map(is_number, rows[-1])):  # the first line may be names
-        return
-    new = f"{path.rstrip(os.sep)}-tables"
-    code = r'FNR == 1 {close(o); o = FILENAME; sub(/.*\//, "", o); sub(/txt$/, "csv", o)'
-    has_commas = all(map(NUMBER_WITH_COMMA.fullmatch, re.split(r"[\s;|]+", lines[-1].strip())))
-    points = 'gsub(/,/, "."); ' if has_commas else ""
-    code += rf'; o = d "/" o}} {{sub(/^[ \t]+/, ""); {points}gsub(/[ \t,;|]+/, ","); print > o}}'
-    write = f"mkdir {shlex.quote(new)} && {shlex.join(['awk', '-v', f'd={new}', code])}"
-    raise DataError(
-        f"{display_name(path)}: each file has a label in its name, and lines of numbers; if a file "
-        "is a recording, and a line a time step, write them as csv:",
-        f"  {write} {shlex.quote(path)}/*.txt",
-        init_line(new),
-    )
+    endings = {os.path.splitext(each)[1] for each in files}
+    if not folders and endings == {".txt"} and name_patterns(files):
+        _refuse_lines_of_numbers([path], files, "each file has a label in its name")
 
 
-def refuse_endings_as_labels(paths: Sequence[str]) -> None:
-    """Raise a DataError if files differ in their endings only, as reviews.pos and reviews.neg do.
+def refuse_files_without_format(paths: Sequence[str]) -> None:
+    """Raise a DataError if no ending of several files names a format, and their content tells one.
 
     Args:
-        paths: The files, or one folder.
+        paths: The files, or one folder or pattern.
     """
     files, folders = list(paths), list[str]()
     if len(files) == 1 and os.path.isdir(files[0]):
         files, folders = inside(files[0])
+    elif len(files) == 1:
+        files = matching_files(files[0])
+    if folders or len(files) < 2 or any(resolve_format(path, "auto") for path in files):
+        return
+    _refuse_endings_as_labels(files)
+    if len({os.path.splitext(path)[1] for path in files}) == 1:
+        _refuse_lines_of_numbers(paths, files, "its ending names no format")
+
+
+def _refuse_lines_of_numbers(given: Sequence[str], files: Sequence[str], found: str) -> None:
+    """Raise a DataError if lines of files are numbers, with the command that writes them as csv.
+
+    Args:
+        given: The files as the user gave them: one folder or pattern, or all of them.
+        files: The files.
+        found: The reason why they aren't read as they are.
+    """
+    is_text = all(map(os.path.isfile, files)) and not compression_of(files[0])
+    lines = first_lines(files[0], Dialect("lines")) if is_text else []
+    lines = [line for line in lines if line.strip() and line[0] not in COMMENTS]
+    rows = [re.split(BETWEEN_NUMBERS, line.strip()) for line in lines]
+    if len(rows) < 2 or not all(map(is_number, rows[-1])):  # the first line may be names
+        return
+    folder, ending = os.path.split(files[0])[0], os.path.splitext(files[0])[1]
+    new = f"{folder or 'all'}-tables"
+    code = rf"/^[{COMMENTS}]/ || !NF {{next}} FILENAME != f {{close(o); f = o = FILENAME; "
+    code += r'sub(/.*\//, "", o); sub(/[^.]*$/, "csv", o)'
+    has_commas = all(map(NUMBER_WITH_COMMA.fullmatch, re.split(r"[\s;|]+", lines[-1].strip())))
+    points = 'gsub(/,/, "."); ' if has_commas else ""
+    code += rf'; o = d "/" o}} {{sub(/^[ \t]+/, ""); sub(/[ \t\r]+$/, ""); {points}'
+    code += r'gsub(/[ \t,;|]+/, ","); print > o}'
+    write = f"mkdir {shlex.quote(new)} && {shlex.join(['awk', '-v', f'd={new}', code])}"
+    shown = shlex.join(given)
+    if len(given) == 1:
+        shown = f"{shlex.quote(folder)}/*{ending}" if folder else f"*{ending}"
+    raise DataError(
+        f"{display_name(files[0])}: {found}, and its lines are numbers; if each file is a "
+        "recording, and a line a time step, write them as csv:",
+        f"  {write} {shown}",
+        init_line(new),
+    )
+
+
+def _refuse_endings_as_labels(files: Sequence[str]) -> None:
+    """Raise a DataError if files differ in their endings alone: reviews.pos and reviews.neg."""
     parts = [os.path.splitext(os.path.basename(path)) for path in files]
-    is_known = any(resolve_format(path, "auto") for path in files)
     are_words = all(ending[1:].isalpha() for _, ending in parts)
-    if folders or is_known or not are_words or len(set(parts)) < 2 or len(dict(parts)) > 1:
+    if not are_words or len(set(parts)) < 2 or len(dict(parts)) > 1:
         return
     new = f"{parts[0][0]}-classes"
     copies = [
@@ -249,7 +318,7 @@ def refuse_endings_as_labels(paths: Sequence[str]) -> None:
         for path, (_, ending) in zip(files, parts, strict=True)
     ]
     raise DataError(
-        f"{display_name(paths[0])}: no ending names a format; if each ending is a label, and each "
+        f"{display_name(files[0])}: no ending names a format; if each ending is a label, and each "
         "line a text:",
         f"  mkdir {shlex.quote(new)} && {' && '.join(copies)}",
         init_line(new),
@@ -357,6 +426,29 @@ def _splits_inside(folder: str) -> list[str]:
     if is_split and "train" in map(split_of, found):
         return found
     return []
+
+
+def _without_labels(files: Sequence[str]) -> Sequence[str]:
+    """Return the file of texts in a folder with another one of labels, or else the files.
+
+    The file of labels has a short line for each line of the other file, or most of its lines are
+    first fields there.
+    """
+    if len(files) > 1 or not os.path.isdir(files[0]):
+        return files
+    both, folders = inside(files[0])
+    if folders or len(both) != 2 or {os.path.splitext(path)[1] for path in both} != {".txt"}:
+        return files
+    for path, other in (both, both[::-1]):
+        if not words_of(other) <= TARGET_WORDS:
+            continue
+        labels = {line.strip() for line in first_lines(other, Dialect("lines"))} - {""}
+        first = {line.partition("\t")[0].strip() for line in first_lines(path, Dialect("lines"))}
+        is_aligned = num_lines(path, blank=True) == num_lines(other, blank=True)
+        are_few = REPEATS * len(labels) <= num_lines(other)
+        if (is_aligned and are_few) or len(labels) < 2 * len(labels & first):
+            return [path]
+    return files
 
 
 def read_single_rows(table: Table, options: InitOptions) -> None:

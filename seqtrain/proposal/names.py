@@ -82,7 +82,6 @@ ROW_NAMES = ("id", "index", *GROUP_NAMES)
 PERSON_NAMES = _words(
     """
     customer user patient author speaker participant person driver writer visitor student teacher
-    actor singer
     pupil player rider worker employee nurse doctor annotator rater kunde kunden kundin benutzer
     nutzer patientin patienten proband teilnehmer fahrer autor schuler lehrer spieler mitarbeiter
     utilisateur auteur conducteur eleve joueur usuario paciente conductor persona alumno jugador

@@ -245,16 +245,19 @@ def rewritten_objects(
         options: Options of `seqtrain init` for the new file, as a shell reads them.
         arguments: Further arguments of the program.
     """
-    path = table.file
-    lines = [line for line in first_lines(path, table.dialect) if line.strip()]
-    reading = ONE_VALUE
+    command = ["python3", "-c", beginning_of_objects(table) + code, argument]
+    return rewritten(command, table.file, suffix, *options, ending=".jsonl")
+
+
+def beginning_of_objects(table: Table) -> str:
+    """Return the beginning of a program of Python that reads the objects `r` of a file of JSON."""
+    lines = [line for line in first_lines(table.file, table.dialect) if line.strip()]
     try:
         if len(lines) > 1 and isinstance(parse_json(lines[0]), dict):
-            reading = OBJECT_PER_LINE
+            return OBJECT_PER_LINE
     except NotJSONError:  # a list or an object over several lines
         pass
-    command = ["python3", "-c", reading + code, argument]
-    return rewritten(command, path, suffix, *options, ending=".jsonl")
+    return ONE_VALUE
 
 
 def _items(column: ColumnProfile) -> int:

@@ -42,8 +42,8 @@ from seqtrain.tables.formats import columns_of_format, names_of, resolve_format
 from seqtrain.tables.sources import files_below, folder_entries, matching_files
 from seqtrain.text import display_name, quote
 
-SHORT_OWNERS = ("s", "p", "u", "sub", "subj", "pat", "vp", "pid", "fold")
-"""Names of folders of persons or folds before a number, such as S of S07."""
+OWNERS_OF_FOLDERS = ("s", "p", "u", "sub", "subj", "pat", "vp", "pid", "fold", "actor", "singer")
+"""Further names of folders of persons or folds, before a number, such as S of S07."""
 SUBJECT = "subject"
 """Name of the column of letters with a number in the names of recordings, such as s07."""
 MOST_OTHERS = 2
@@ -113,7 +113,7 @@ def are_groups(folders: Collection[str]) -> bool:
     if len(folders) < 2 or len(words) > 1 or not all(map(NUMBER_IN_NAME.search, folders)):
         return False
     name = ColumnProfile(words.pop(), [], np.zeros(0, np.int32))
-    return name.name_words in SHORT_OWNERS or is_id_or_owner(name) or is_part_of_id(name)
+    return name.name_words in OWNERS_OF_FOLDERS or is_id_or_owner(name) or is_part_of_id(name)
 
 
 def refuse_groups_as_labels(layout: FileLayout, progress: ReadingProgress) -> None:
@@ -123,6 +123,9 @@ def refuse_groups_as_labels(layout: FileLayout, progress: ReadingProgress) -> No
         DataError: The error has a command for each part of the paths that may be the label.
     """
     recordings = recordings_of(layout.train, layout.options)
+    if len(layout.train) > 1:  # a shell replaces a pattern by its files
+        files = pattern_of(recordings) or recordings
+        layout = replace(layout, splits=layout.splits | {"train": files})
     lines = commands_below_groups(layout, recordings)
     if not lines or _has_label(recordings[0], progress):
         return
@@ -142,20 +145,20 @@ def refuse_groups_as_labels(layout: FileLayout, progress: ReadingProgress) -> No
 def commands_below_groups(layout: FileLayout, recordings: Sequence[str]) -> list[str]:
     """Return lines with a command for each part of paths that may be the label, or [].
 
-    These are numbers and codes, and the folders of the recordings, which must be groups. A part
-    that has one value in each folder is another name of it.
+    These are numbers and codes, and the folders, which must be groups of several recordings. A
+    part that has one value in each folder is another name of it.
     """
     folders = folders_of(recordings)
-    if not are_groups(folders):
+    if not are_groups(folders) or 2 * len(folders) > len(recordings):
         return []
-    patterns = [folder_pattern(1)]
+    patterns = list[str]()
     for own, labels in name_patterns(recordings, KINDS_OF_PART):
         pattern = below_groups(own)
         found = [re.search(pattern, path) for path in recordings]
         pairs = {match.groups() for match in found if match}
         if len(labels) <= MOST_CLASSES and len(pairs) > len(folders):
             patterns.append(pattern)
-    return commands_for_patterns(layout, [*patterns[1:], *patterns[:1]])
+    return commands_for_patterns(layout, [*patterns, folder_pattern(1)])
 
 
 def below_groups(pattern: str) -> str:

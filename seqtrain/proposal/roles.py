@@ -231,19 +231,15 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
             )
         return best[0]
     if candidates:
-        numbers = [x for x in without(columns, candidates) if x.is_number]
-        raise DataError(
-            marked("--label: several columns may hold the label; choose one:"),
-            *_command_for_marks(best),
-            *commands(
-                "label", [*best, *(x for x in candidates if not (x in best or x.is_measured))]
-            ),
-            *(
-                f"if it is {x.shown}, write classes in place of its numbers"
-                for x in numbers
-                if last_word(x) in LABEL_NAMES
-            ),
-        )
+        others = [x for x in candidates if not (x in best or x.is_measured)]
+        lines = commands("label", [*best, *others])
+        marks = _command_for_marks(best)
+        # Beside other columns, two flags of a row are rarely its labels.
+        lines = [*marks, *lines] if all(map(_holds_truth_values, best)) else [*lines, *marks]
+        for column in without(columns, candidates):
+            if column.is_number and last_word(column) in LABEL_NAMES:
+                lines.append(f"if it is {column.shown}, write classes in place of its numbers")
+        raise DataError(marked("--label: several columns may hold the label; choose one:"), *lines)
     repeated = [x for x in columns if x.repeats_as_labels and x.kind in ("number", "time")]
     if repeated:
         raise DataError(

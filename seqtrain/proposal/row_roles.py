@@ -54,7 +54,7 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.shell import set_option
-from seqtrain.proposal.wide import doubts_about_steps, in_order, largest_group, wide_columns
+from seqtrain.proposal.wide import doubts_about_steps, in_order, largest_groups, wide_columns
 from seqtrain.tables.cells import items_of
 from seqtrain.text import counted, listed, quote
 
@@ -128,8 +128,6 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
         if reason == "the label in more detail" and is_code_or_owner(column):
             reason = None
         roles.ignore(column, reason)
-        if column.names_splits:
-            roles.warnings.append(about_splits(column))
         if not reason:
             unused.append(column)
     ids = [x for x in unused if _may_be_id(x, label) or _may_be_moment(x, label)]
@@ -187,14 +185,6 @@ def _may_be_path(column: ColumnProfile) -> bool:
     """Return True for symbols with arrows between them, such as a > b > c, or lists of three."""
     has_arrows = column.kind == "symbols" and column.mark in ARROWS
     return has_arrows or (column.kind == "symbols" and column.steps >= FEWEST_SYMBOLS)
-
-
-def about_splits(column: ColumnProfile) -> str:
-    """Return a warning about a column with the names of splits."""
-    return (
-        f"{column.shown} holds names of splits, but all rows are read as one; to keep those of "
-        "test apart, write the rows of each split into a file of its own, such as test.csv"
-    )
 
 
 def _may_be_codes(chosen: Columns) -> bool:
@@ -267,9 +257,11 @@ def _unclear_sequence(found: _Candidates) -> list[str]:
     lines += listed_commands(
         "sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible]
     )
-    joined = [x for x in found.texts if x in possible and x.words > 1]
-    if len(joined) > 1:
-        lines.append(f"  {command_naming('sequence', joined[:2])}  # joins both")
+    texts = [x for x in found.texts if x in possible]
+    numbered = [columns for columns in largest_groups(texts) if len(columns) > 2]
+    for columns in numbered or [[x for x in texts if x.words > 1][:2]]:
+        if len(columns) > 1:
+            lines.append(f"  {command_naming('sequence', columns)}  # joins them")
     problem = "it isn't clear which column holds the sequence; choose one:"
     if not lines:
         problem = "no other column holds a sequence"
@@ -525,15 +517,15 @@ def _has_row_per_time(column: ColumnProfile, times: ColumnProfile) -> bool:
 def _command_for_numbers(numbers: Columns) -> list[str]:
     """Return lines with commands that read few columns of numbers as a series, or [].
 
-    The columns are those whose names differ only in numbers, and all. There is none if one is
-    named like times or counters: a row is a time step.
+    The columns are those of `largest_groups`, and all. There is none if one is named like times or
+    counters: a row is a time step.
     """
     if any(column.holds_measurements or is_counting(column) for column in numbers):
         return []
-    numbered = largest_group(numbers)
-    groups = [numbers] if len(numbered) == len(numbers) else [numbered, numbers]
+    others = [x for x in numbers if x.has_decimals or not x.is_unique]  # no ids of rows
+    groups = {len(columns): columns for columns in (*largest_groups(numbers), others)}
     lines = list[str]()
-    for columns in groups:
+    for columns in groups.values():
         if FEWEST_GIVEN <= len(columns) <= MOST_LISTED:
             setting = f"data.sequence={flow([column.name for column in columns])}"
             lines.append(f"  {set_command(setting)}  # if these are the time steps of a row")

@@ -51,7 +51,6 @@ from seqtrain.proposal.roles import (
     shown_names,
     tells_label,
 )
-from seqtrain.proposal.row_roles import about_splits
 from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.time_kinds import (
     has_both_ends,
@@ -235,7 +234,6 @@ class StepColumns:
                 return "one value"
             return "blank"
         if column.names_splits:
-            self.roles.warnings.append(about_splits(column))
             return "names of splits"
         if column.numbers_folds:
             return "numbers of folds"

@@ -8,6 +8,8 @@ from seqtrain.proposal.names import (
     TEXT_NAMES,
     is_channel,
     is_code,
+    is_counting,
+    is_no_outcome,
     is_time,
     names_language,
     names_owner,
@@ -24,6 +26,7 @@ from seqtrain.proposal.profile import (
     without,
 )
 from seqtrain.proposal.roles import (
+    MOST_CLASSES,
     Roles,
     choose_label,
     columns_named,
@@ -228,17 +231,25 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
 def _without_languages(columns: Columns, others: Columns) -> list[ColumnProfile]:
     """Return the columns that may be the label of a person, but no languages: they are traits.
 
+    Args:
+        columns: Columns with one value per person.
+        others: All columns but the id.
+
     Raises:
-        DataError: If only languages may be the label. It has a command for each, and for columns
-            of two values that change from step to step.
+        DataError: If only languages may be the label, or a column that changes from step to step.
+            It has a command for each.
     """
     found = [x for x in columns if not names_language(x)]
     if any(x.can_be_label for x in found) or len(found) == len(columns):
         return found
-    marks = [x for x in others if x.can_be_label and x.distinct == 2 and x not in columns]
+    changing = [x for x in others if x.can_be_label and x not in columns]
+    changing = [x for x in changing if not (is_no_outcome(x) or is_counting(x))]
+    if not changing:
+        return list(columns)
+    few = [x for x in changing if x.distinct <= MOST_CLASSES]
     raise DataError(
         marked("--label: only a language of each person may be the label; choose one, or add it:"),
-        *commands("label", [*marks, *filter(names_language, columns)]),
+        *commands("label", [*few, *filter(names_language, columns)]),
     )
 
 

@@ -8,7 +8,7 @@ from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
-from seqtrain.proposal.class_columns import refuse_columns_of_classes
+from seqtrain.proposal.class_columns import refuse_columns_of_classes, refuse_columns_of_sequences
 from seqtrain.proposal.countdown import countdown_doubts
 from seqtrain.proposal.doubts import (
     command_without_row,
@@ -16,6 +16,7 @@ from seqtrain.proposal.doubts import (
     mistaken_labels,
     odd_lines,
     rejected_tasks,
+    rows_of_splits,
     symbols_in_brackets,
     told_by_ends,
 )
@@ -113,7 +114,7 @@ def roles_of(table: Table) -> Roles:
     about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)
     about_cells = (rejected_tasks, mistaken_labels, symbols_in_brackets, labels_of_bits)
-    for doubts in (*about_numbers, *about_times, *about_cells):
+    for doubts in (*about_numbers, *about_times, *about_cells, rows_of_splits):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
     return roles
@@ -212,6 +213,7 @@ def _row_roles(
         refuse_annotations(table, columns)
     if label is None and not options.named("sequence"):
         refuse_columns_of_classes(table, columns)
+        refuse_columns_of_sequences(table, columns)
         refuse_answers(table, columns)
         refuse_categories(table, columns)
     problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]

@@ -66,9 +66,19 @@ def wide_columns(columns: Columns) -> list[ColumnProfile]:
     return group
 
 
-def largest_group(columns: Columns) -> list[ColumnProfile]:
-    """Return the most columns whose names differ only in numbers or months."""
-    return max(_groups(columns), key=len, default=[])
+def largest_groups(columns: Columns) -> list[list[ColumnProfile]]:
+    """Return the most columns whose names differ only in numbers or months, or [].
+
+    If several groups have as many, as home_1, home_2 and away_1, away_2, the last one of the result
+    has all of them.
+    """
+    groups = [group for group in _groups(columns) if len(group) > 1]
+    size = max(map(len, groups), default=0)
+    largest = [group for group in groups if len(group) == size]
+    if len(largest) > 1:
+        known = {column for group in largest for column in group}
+        return [largest[0], [column for column in columns if column in known]]
+    return largest
 
 
 def _groups(columns: Columns) -> Iterable[list[ColumnProfile]]:

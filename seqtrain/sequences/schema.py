@@ -71,6 +71,12 @@ class ColumnRoles(NamedTuple):
     selection: Selection
 
 
+WRITTEN_BY_COMMANDS = (
+    "if commands wrote the file of train from one as this is, run them for it, too"
+)
+"""Advice if an input to predict lacks columns: `init` prints such commands."""
+
+
 @dataclass(frozen=True)
 class Schema(Saved):
     """Form of the training files, and the meaning of their columns. It is saved with the model.
@@ -336,7 +342,8 @@ class Schema(Saved):
                 others.append(self.label)  # by it the order of the columns is checked
             used = {*required, *others}  # there may be thousands
             keys = {x: key for x, key in self.keys_of_columns.items() if x in used}
-            selection = Selection(tuple(chosen), tuple(others), rest=rest, keys=keys)
+            advice = "" if labelled else WRITTEN_BY_COMMANDS
+            selection = Selection(tuple(chosen), tuple(others), rest, keys, advice)
         return ColumnRoles(content, labels, tuple(required), selection)
 
     def for_input(

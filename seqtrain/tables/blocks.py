@@ -165,12 +165,14 @@ class Selection:
         rest: True to also read the fields of a row of csv or tsv after the selected ones, as a list
             in the column `REST`. Rows may then have different numbers of fields.
         keys: Maps columns to the keys of the config that name them, for messages.
+        advice: Last words of the message about missing columns, or "".
     """
 
     required: tuple[Name, ...] | None = None
     optional: tuple[Name, ...] = ()
     rest: bool = False
     keys: Mapping[Name, str] = field(default_factory=dict, compare=False)
+    advice: str = field(default="", compare=False)
 
     def among(self, present: Iterable[Name]) -> list[Name]:
         """Return the selected columns of a table that has the columns `present`.
@@ -183,7 +185,10 @@ class Selection:
             return list(present)
         absent = [name for name in self.required if name not in present]
         if absent:
-            raise UnreadableError(None, *missing_columns(absent, present, self.keys))
+            *lines, last = missing_columns(absent, present, self.keys)
+            if self.advice:
+                last += f"; {self.advice}"
+            raise UnreadableError(None, *lines, last)
         optional = [name for name in self.optional if name in present]
         return list(dict.fromkeys((*self.required, *optional)))
 

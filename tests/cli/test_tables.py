@@ -99,6 +99,17 @@ def test_windows_of_the_ids_of_a_pipe(table_project: Path, cli: Cli, tmp_path: P
     assert rows == expected
 
 
+@pytest.mark.parametrize("window", ["{steps: 3, label: constant}", "{steps: 3}"])
+def test_predict_says_that_windows_end_by_their_steps_alone(
+    table_project: Path, cli: Cli, window: str
+) -> None:
+    setting = f"data.window={window}"
+    options = ("--set", setting, "--set", "training.max_epochs=1", "--run-dir", "cut", "--quiet")
+    cli("fit", "c.yaml", *options)
+    said = cli("predict", "test.csv", "--run", "cut").err
+    assert ("label changes" in said and "after 3 steps" in said) == ("constant" in window)
+
+
 def test_missing_ids_of_a_pipe_are_those_of_a_file(
     table_project: Path, cli: Cli, tmp_path: Path
 ) -> None:

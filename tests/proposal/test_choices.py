@@ -320,3 +320,21 @@ def test_long_words_beside_names_of_several_words_are_taken_or_said(
         (option,) = re.findall(r"if they are the sequence: (.*)", said)
         cli("init", "a.csv", *shlex.split(option), "-o", "c.yaml", "--force")
     assert parse_config(Path("c.yaml").read_text()).data.sequence == spelled
+
+
+@pytest.mark.parametrize("are_words", [True, False])
+def test_two_groups_of_columns_are_one_sequence_by_a_printed_command(
+    tmp_path, monkeypatch, draw, cli, are_words
+):
+    """The ids of the rows are no step. One group alone is a command, too."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"{side}_{i}" for side in (name(draw), name(draw)) for i in range(1, 6)]
+    codes = [name(draw) if are_words else 3 * i + 5 for i in range(12)]
+    rows = [[1000 + r, *draw.choices(codes, k=10), "uv"[r % 2]] for r in range(80)]
+    write(Path("a.csv"), ["match", *names, "winner"], rows)
+    refused = cli("init", "a.csv", "--label", "winner", "-o", "c.yaml", code=2).err
+    found = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    cli(*shlex.split(found[-1], comments=True))
+    assert parse_config(Path("c.yaml").read_text()).data.sequence == names
+    cli(*shlex.split(found[-2], comments=True), "--force")
+    assert parse_config(Path("c.yaml").read_text()).data.sequence == names[:5]

@@ -28,6 +28,40 @@ def baskets(draw: random.Random, symbols: list[str]) -> list[list[str]]:
     return rows
 
 
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "json"])
+@pytest.mark.parametrize("is_step", [False, True])
+def test_names_of_splits_in_a_column_are_written_as_files_by_the_printed_commands(
+    tmp_path, monkeypatch, draw, cli, form, is_step
+):
+    monkeypatch.chdir(tmp_path)
+    names = {"Train": 60, "valid": 20, "TEST": 20}
+    rows = []
+    for split, count in names.items():
+        for i in range(count):
+            label = "uv"[i % 2]
+            own = {"part": split, "verdict": label, "note": f'a "{label}", {sentence(draw)}'}
+            if is_step:
+                own = {"part": split, "verdict": label, "case": f"{split}{i}"}
+            for t in range(5 if is_step else 1):
+                rows.append({**own, "t": t, "ax": draw.random()} if is_step else own)
+    path = Path(f"my {form}.{form}")
+    if form.startswith("json"):
+        lines = [json.dumps(row) for row in rows]
+        path.write_text(f"[{','.join(lines)}]" if form == "json" else "\n".join(lines) + "\n")
+    else:
+        mark = {"csv": ",", "tsv": "\t"}[form]
+        write(path, [*rows[0]], [[*row.values()] for row in rows], mark)
+    said = cli("init", path, "-o", "a.yaml").err
+    *lines, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
+    for line in lines:
+        subprocess.run(line, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.label == "verdict"
+    found = {split: len(store) for split, store in prepare(config).splits.items()}
+    assert found == {"train": 60, "validation": 20, "test": 20}
+
+
 def test_nearly_unique_symbols_are_steps_beside_an_id(tmp_path, draw):
     symbols = [f"{draw.choice('ABC')}-{draw.randrange(10**6)}" for _ in range(700)]
     rows = baskets(draw, symbols)

@@ -193,6 +193,30 @@ def test_labels_of_lines_in_a_file_that_is_given_or_beside(tmp_path, monkeypatch
     assert "60 rows, 2 classes" in proposal.text
 
 
+@pytest.mark.parametrize("file", ["news.txt", "train.txt"])
+@pytest.mark.parametrize("form", ["a list of labels", "labels again", "labels alone"])
+@pytest.mark.parametrize("given", ["file", "folder"])
+def test_labels_before_a_tab_are_no_words_of_the_texts(
+    tmp_path, monkeypatch, draw, file, form, given
+):
+    """A file beside lists the names of the classes, or has a label per line."""
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw) for _ in range(3)]
+    rows = [[labels[i % 3], sentence(draw)] for i in range(60)]
+    lines = [[label] for label in labels]
+    if form != "a list of labels":
+        lines = [[label] for label, _ in rows]
+    if form == "labels alone":
+        rows = [[text] for _, text in rows]
+    write(Path("in/labels.txt"), [], lines)
+    path = write(Path("in", file), [], rows, "\t")
+    config = parse_config(propose([path if given == "file" else "in"], InitOptions()).text)
+    assert (config.data.train, config.data.join is None) == (path, form != "labels alone")
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {*labels}
+    assert data.splits["train"].lengths.max() == 7
+
+
 def test_labels_in_folders_and_in_names_are_commands(tmp_path, monkeypatch, draw, cli):
     monkeypatch.chdir(tmp_path)
     sites, moves = [name(draw), name(draw)], [name(draw), name(draw)]
@@ -556,6 +580,55 @@ def test_channels_first_in_arrays_are_doubted_with_a_command(
     data = prepare(parse_config(Path("c.yaml").read_text()))
     for store in data.splits.values():
         assert {*store.lengths.tolist()} == {steps}
+
+
+@pytest.mark.parametrize("given", ["folder", "files", "pattern"])
+@pytest.mark.parametrize(("ending", "mark"), [("dat", " "), ("asc", "\t"), ("out", ";")])
+def test_recordings_whose_endings_name_no_format_are_all_written_as_csv(
+    tmp_path, monkeypatch, draw, cli, given, ending, mark
+):
+    """The label is in a column of each. One file has numbers that are missing, others comments."""
+    monkeypatch.chdir(tmp_path)
+    paths = []
+    for i in range(8):
+        rows = [[t, "135"[(t // 20 + i) % 3], *draw.choices("123456789", k=3)] for t in range(60)]
+        rows[-1][2] = "NaN"
+        paths.append(write(Path(f"my takes/who{i}.{ending}"), [], rows, mark))
+        with open(paths[-1], "a") as file:
+            file.write("\n" if i % 2 else "# the end\n")
+    given = {"folder": ["my takes"], "files": paths, "pattern": [f"my takes/*.{ending}"]}[given]
+    refused = cli("init", *given, code=2).err
+    line, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
+    subprocess.run(line, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "--id", "file", "--label", "1", "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {"1", "3", "5"}
+    assert len(glob("my takes-tables/*.csv")) == 8
+
+
+@pytest.mark.parametrize("odd", ["u/Summary.txt v/Summary.txt", "About it.txt", "u/Summary.txt"])
+def test_files_that_are_no_texts_of_a_class_are_left_out_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, odd
+):
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        write(
+            Path(f"my mails/{'uv'[i % 2]}/{i:03d}.2001-01-{i + 1:02d}.txt"), [], [[sentence(draw)]]
+        )
+    for path in odd.split(" v/"):
+        folder = "v" if path == "Summary.txt" else ""
+        write(Path("my mails", folder, path), [], [["12 texts"]])
+    if odd == "u/Summary.txt":  # a single one may be a text
+        assert "13 texts" not in propose(["my mails"], InitOptions()).text
+        return
+    refused = cli("init", "my mails", code=2).err
+    copying, init = re.findall(
+        r"^seqtrain:   (mkdir .*|cp .*|seqtrain init .*-texts'?)$", refused, re.M
+    )
+    subprocess.run(copying, shell=True, check=True)
+    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"u": 12, "v": 12}
 
 
 @pytest.mark.parametrize("mark", [",", " ", "\t", "; "])
@@ -1144,6 +1217,33 @@ def test_a_column_for_each_sequence_is_turned_by_the_printed_command(
     refused = cli("init", "it's.csv", code=2).err
     run_commands(cli, refused.partition("its name begins")[2])
     assert class_counts("c.yaml") == dict.fromkeys(labels, 20)
+
+
+@pytest.mark.parametrize("given", ["the table", "both files", "the folder"])
+def test_columns_whose_labels_are_in_another_file_are_turned_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, given
+):
+    """Names of columns are codes, which the other file has."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"{name(draw)}{i}" if given != "the table" else f"S{i:03d}" for i in range(24)]
+    label_of = {each: "uv"[i % 2] for i, each in enumerate(names)}
+    rows = [[400 + 5 * t, *(round(draw.gauss(t, 1), 3) for _ in names)] for t in range(30)]
+    spectra = write(Path("my lab/spectra.csv"), ["nm", *names], rows)
+    found = [[each, label_of[each]] for each in draw.sample(names, len(names))]
+    samples = write(Path("my lab/samples.csv"), ["sample", "species"], found)
+    paths = {"the table": [spectra], "both files": [samples, spectra], "the folder": ["my lab"]}
+    refused = cli("init", *paths[given], code=2).err
+    turning, init = re.findall(r"^seqtrain:   (.*)", refused, re.M)[:2]
+    subprocess.run(turning, shell=True, check=True)
+    turned = shlex.split(init)[2]
+    asked = cli("init", turned, samples, code=2).err
+    joining = re.findall(r"^seqtrain:   seqtrain (.*)", asked, re.M)[0]
+    cli(*shlex.split(joining, comments=True), "--label", "species", "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.train, config.data.sequence) == (turned, "series")
+    data = prepare(config)
+    assert {*data.splits["train"].lengths.tolist()} == {30}
+    assert sum(map(len, data.splits.values())) == 24
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])

@@ -23,10 +23,7 @@ __all__ = ["draw"]
 
 
 def converted(cli: Any, path: str, *options: str) -> dict[str, int]:
-    """Run the commands that `init` prints about a file, and return the rows of each class.
-
-    A file of the form that was given is then refused by `predict` with the first command.
-    """
+    """Run the commands that `init` prints about a file, and return the rows of each class."""
     refused = cli("init", path, "-o", "c.yaml", code=2).err
     convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)[:2]
     subprocess.run(convert, shell=True, check=True)
@@ -97,6 +94,12 @@ def test_tables_of_a_database_become_csv(tmp_path, monkeypatch, draw, cli):
             database.execute("insert into reviews values (?, ?)", row)
     database.close()
     assert converted(cli, "a.db") == dict.fromkeys(labels, 30)
+    cli("fit", "c.yaml", "--set", "training.max_epochs=1", "--run-dir", "my run", "--quiet")
+    Path("a.db").rename("b.db")
+    refused = cli("predict", "b.db", "my run", code=2).err
+    convert, predict = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
+    subprocess.run(convert, shell=True, check=True)
+    assert len(cli(*shlex.split(predict)[1:]).out.splitlines()) == 61
 
 
 @pytest.mark.parametrize("ending", ["xml", "pkl", "dta"])

@@ -88,6 +88,13 @@ def test_a_language_of_a_person_is_asked_about(draw, cli, id, trait):
     assert data_of().label == trait
 
 
+def test_a_language_of_speakers_is_the_label_of_their_recordings(draw, cli):
+    rows = [[f"s{n // 9}", n % 9, draw.gauss(0, 1), ["de", "fr"][n // 9 % 2]] for n in range(360)]
+    write(Path("a.csv"), ["speaker", "t", "f1", "language"], rows)
+    cli("init", "a.csv", "-o", "c.yaml", "--force")
+    assert (data_of().label, data_of().id) == ("language", "speaker")
+
+
 def test_a_language_is_a_row_feature_beside_another_label(draw, cli):
     names = ["user_id", "time", "word", "correct", "learning_language", "completed"]
     write(Path("a.csv"), names, answers(draw, "de es fr", "yes no"))
@@ -137,6 +144,16 @@ def test_numbers_in_names_below_persons_are_asked_about(cli, person):
         labels = prepared.preprocessing.labels
         assert len(labels) == (len(classes) or 6)
         assert data_of().group == ("subject" if classes else None)
+
+
+def test_files_of_a_pattern_below_persons_have_short_commands(cli):
+    names = [f"S{p}/{m}_{n}.csv" for p in range(1, 7) for m in (1, 2, 3) for n in (1, 2)]
+    recordings("d", names)
+    files = [f"d/{name}" for name in names]
+    first, *_ = printed(cli("init", *files, code=2).err)
+    assert len(first) == 4
+    cli(*first, "-o", "c.yaml", "--force")
+    assert (data_of().label, data_of().group) == ("label", "subject")
 
 
 def test_a_column_of_recordings_below_persons_is_the_label_with_the_printed_command(cli):
@@ -349,6 +366,17 @@ def test_lists_of_issue_labels_come_before_their_state(draw, cli):
     write(Path("a.csv"), ["body", "labels", "state"], rows)
     cli("init", "a.csv", "-o", "c.yaml", "--force")
     assert data_of().label == "labels"
+
+
+@pytest.mark.parametrize("are_alone", [True, False])
+def test_two_flags_are_offered_as_labels_after_other_columns(draw, cli, are_alone):
+    names = ["body", "is_pull", "locked", *(["place"] * (not are_alone))]
+    flags = [[draw.randrange(2), draw.randrange(2)] for _ in range(80)]
+    rows = [[sentence(draw), *own, *(["ab"[own[0]]] * (not are_alone))] for own in flags]
+    write(Path("a.csv"), names, rows)
+    options = [command[-2] for command in printed(cli("init", "a.csv", code=2).err)]
+    place = 0 if are_alone else len(options) - 1
+    assert options.index("--set") == place
 
 
 def test_labels_of_0s_and_1s_are_doubted_with_the_command_that_writes_lists(draw, cli):

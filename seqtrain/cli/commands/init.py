@@ -89,7 +89,7 @@ def init(
     force: bool = FORCE,
 ) -> None:
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
-    from seqtrain.proposal import InitOptions, data_format, refuse_endings_as_labels
+    from seqtrain.proposal import InitOptions, data_format, refuse_files_without_format
 
     init_options = InitOptions(
         overrides or (),
@@ -105,7 +105,7 @@ def init(
         pretrained=pretrained,
     )
     if init_options.get("format") is None:
-        refuse_endings_as_labels(data)
+        refuse_files_without_format(data)
     for path in data:
         data_format(path, format or "auto")
     command = printable(join(["seqtrain", *context.obj]))

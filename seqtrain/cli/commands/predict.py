@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import sys
 from pathlib import Path
+from shlex import quote as quoted
 from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, flag, option
-from seqtrain.errors import ConfigError
+from seqtrain.errors import ConfigError, DataError
 from seqtrain.files.reading import uncompressed
 from seqtrain.tables.formats import InputFormat
 from seqtrain.text import one_of, quote
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Maps the ending of an output file, before .gz or .zst, to its format."""
+NEXT_COMMAND = re.compile(r"^(  seqtrain )init (\S+|'[^']*')$")
+"""Line of an error with the command for a file that the command above it writes."""
 INPUT = argument(
     "File of sequences; a pattern in quotes, such as 'in/*.jsonl'; - for standard input; or a text "
     "to classify, if there is no such file.",
@@ -130,7 +134,11 @@ def predict(
     path = _input_path(source)
     if path == "-" and sys.stdin is not None and sys.stdin.isatty():
         note(f"reading {input_format or 'lines'} from the terminal; Ctrl-D ends the input")
-    write_predictions(classifier, rows, reading, path, output)
+    try:
+        write_predictions(classifier, rows, reading, path, output)
+    except DataError as error:  # such as a file that a command converts
+        command = rf"\1predict \2 {quoted(run_path)}"
+        raise DataError(*(NEXT_COMMAND.sub(command, line) for line in error.problems)) from None
 
 
 def _check_clashes(context: typer.Context) -> None:
