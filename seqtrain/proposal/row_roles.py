@@ -259,7 +259,7 @@ def _unclear_sequence(found: _Candidates) -> list[str]:
     )
     texts = [x for x in found.texts if x in possible]
     numbered = [columns for columns in largest_groups(texts) if len(columns) > 2]
-    for columns in numbered or [[x for x in texts if x.words > 1][:2]]:
+    for columns in numbered or [[*filter(_may_be_spelled, texts)][:2]]:
         if len(columns) > 1:
             lines.append(f"  {command_naming('sequence', columns)}  # joins them")
     problem = "it isn't clear which column holds the sequence; choose one:"
