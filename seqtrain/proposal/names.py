@@ -36,10 +36,10 @@ LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
 OUTCOME_WORDS = _words(
     """
     label class target outcome result decision classification failure fault anomaly diagnosis
-    verdict rating stars sentiment emotion intent
+    verdict rating stars sentiment emotion intent fraud spam death mortality survived
     etikett klasse kategorie ergebnis entscheidung diagnose befund etiquette classe categorie
     resultat diagnostic etiqueta clase categoria resultado diagnostico rotulo etichetta risultato
-    decisao decisione
+    decisao decisione esito betrug fraude frode ausfall
     """
 )
 """Last words of names of labels, such as final_outcome."""
@@ -313,6 +313,11 @@ def _word_before_id(column: ColumnProfile) -> str:
 def names_property(column: ColumnProfile) -> bool:
     """Return True if the column is named like labels that are properties as well, such as type."""
     return names_outcome(column) and _word_before_id(column) in PROPERTY_NAMES
+
+
+def names_outcomes(column: ColumnProfile) -> bool:
+    """Return True if the column is named like lists of labels, such as labels, topics or tags."""
+    return names_outcome(column) or column.word.removesuffix("s") in (*LABEL_NAMES, *OUTCOME_WORDS)
 
 
 def is_no_outcome(column: ColumnProfile) -> bool:

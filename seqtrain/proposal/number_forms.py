@@ -367,7 +367,7 @@ def labels_of_bits(roles: Roles, table: Table) -> Iterator[str]:
         return
     advice = f"write lists such as [{', '.join(values[0])}]"
     file = table.only_file
-    if file is not None and table.has_named_columns:
+    if file is not None and table.has_named_columns and label in table.columns:
         command = _rewriting_cells(label, table, AS_LIST, ", ")
         advice = rewritten_at_once(command, file, "lists", options_naming("label", [label]))
     yield (

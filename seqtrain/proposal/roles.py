@@ -27,6 +27,7 @@ from seqtrain.proposal.names import (
     last_word,
     may_own,
     names_outcome,
+    names_outcomes,
     names_owner,
     names_person,
     names_property,
@@ -210,7 +211,8 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     """
     candidates = [x for x in columns if x.name != "" and (x.can_be_label or x.is_multi_hot)]
     if any(column.is_free_text for column in columns):
-        candidates += [x for x in columns if _holds_lists_of_labels(x) and x not in candidates]
+        lists = [x for x in columns if names_outcome(x) and not names_property(x)]
+        candidates += [x for x in lists if _holds_lists_of_labels(x) and x not in candidates]
     if any(x.word == ACCEPTED and x.holds_names for x in columns):  # those that are accepted
         candidates = [x for x in candidates if not is_decision(x)]
     unlikely = _numbered(columns)
@@ -261,8 +263,8 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
 
 
 def _holds_lists_of_labels(column: ColumnProfile) -> bool:
-    """Return True for lists of names without repetitions, below a name of labels such as labels."""
-    if column.kind != "symbols" or not names_outcome(column) or names_property(column):
+    """Return True for lists of names without repetitions, below a name such as labels or tags."""
+    if column.kind != "symbols" or not names_outcomes(column):
         return False
     lists = map(column.strings_of, column.sampled_values)
     return all(len(set(own)) == len(own) for own in lists)
@@ -301,6 +303,7 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
             others = [x for x in others if names_outcome(x) or (is_detail and determines(label, x))]
     else:  # an x beside blank cells may mark a class
         others += [x for x in columns if x.marks_rows and x.name != ""]
+        others += [x for x in columns if _holds_lists_of_labels(x) and x is not label]
     if not others:
         return []
     shown = [options_naming("label", [column]) for column in others[:MOST_LABELS]]

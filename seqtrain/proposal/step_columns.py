@@ -363,12 +363,15 @@ class StepColumns:
         for column in self._steps_of("token"):
             if column.words < SENTENCE_WORDS or column.distinct <= MOST_WORDS_AS_CLASSES:
                 continue
-            turns = f"{options_naming('id', self.id.parts)} {options_naming('sequence', [column])}"
-            yield (
+            found = (
                 f"{column.shown} holds {column.distinct:,} different texts of {column.words:.2g} "
-                "words, and each is one token, whose words aren't read; to read the rows of one "
-                f"{self.id.shown} as turns of a chat, without the other columns: {turns}"
+                "words, and each is one token, whose words aren't read"
             )
+            if self.roles.window is None and not self.chosen:
+                found += f"; to read the rows of one {self.id.shown} as turns of a chat, without "
+                found += f"the other columns: {options_naming('id', self.id.parts)} "
+                found += options_naming("sequence", [column])
+            yield found
 
     def _doubts_about_order(self) -> Iterator[str]:
         """Yield doubts about the order, and add the increase of an uneven order to the steps."""

@@ -1,5 +1,6 @@
 """Columns that `init` takes as label and id, and doubts about what a class or a column holds."""
 
+import json
 import random
 import re
 import shlex
@@ -65,6 +66,31 @@ def test_the_same_words_are_labels_where_their_cells_say_so(draw, cli, name, val
     write(Path("a.csv"), [name, "testo", "reparto"], rows)
     cli("init", "a.csv", "-o", "c.yaml", "--force")
     assert data_of().label == name
+
+
+@pytest.mark.parametrize(
+    ("outcome", "trait"),
+    [("fraud", "type"), ("in-hospital_death", "class"), ("esito", "classe"), ("Ausfall", "Typ")],
+)
+def test_an_outcome_comes_before_a_property_of_an_id(draw, cli, outcome, trait):
+    traits = [[draw.choice("xyz"), draw.randrange(2)] for _ in range(60)]
+    rows = [
+        [f"k{at}", step, draw.gauss(0, 1), *own]
+        for at, own in enumerate(traits)
+        for step in range(5)
+    ]
+    write(Path("a.csv"), ["id", "t", "wert", trait, outcome], rows)
+    cli("init", "a.csv", "-o", "c.yaml", "--force")
+    assert data_of().label == outcome
+
+
+@pytest.mark.parametrize("names", [("100", "010", "001"), ("11", "10", "01")])
+def test_columns_with_names_of_bits_are_labels(draw, cli, names):
+    marks = [[int(at % 3 == place) for place in range(3)] for at in range(60)]
+    write(Path("a.csv"), ["text", *names], [[sentence(draw), *own] for own in marks])
+    labels = [word for name in names for word in ("--label", name)]
+    cli("init", "a.csv", "--header", *labels, "-o", "c.yaml", "--force")
+    assert data_of().label == [*names]
 
 
 def answers(draw: random.Random, *traits: str) -> list[list[Any]]:
@@ -366,6 +392,16 @@ def test_lists_of_issue_labels_come_before_their_state(draw, cli):
     write(Path("a.csv"), ["body", "labels", "state"], rows)
     cli("init", "a.csv", "-o", "c.yaml", "--force")
     assert data_of().label == "labels"
+
+
+@pytest.mark.parametrize("name", ["topics", "tags", "Emotions"])
+def test_lists_of_labels_beside_another_label_are_said(draw, cli, name):
+    rows = [[sentence(draw), json.dumps(draw.sample("abc", k=2)), "xy"[r % 2]] for r in range(80)]
+    write(Path("a.csv"), ["body", name, "source"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml", "--force").err
+    (line,) = [line for line in said.splitlines() if "if it is another one" in line]
+    cli("init", "a.csv", *shlex.split(line.rpartition(": ")[2]), "-o", "c.yaml", "--force")
+    assert data_of().label == name
 
 
 @pytest.mark.parametrize("are_alone", [True, False])
