@@ -52,7 +52,7 @@ def test_names_of_splits_in_a_column_are_written_as_files_by_the_printed_command
         mark = {"csv": ",", "tsv": "\t"}[form]
         write(path, [*rows[0]], [[*row.values()] for row in rows], mark)
     said = cli("init", path, "-o", "a.yaml").err
-    *lines, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
+    *lines, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
     for line in lines:
         subprocess.run(line, shell=True, check=True)
     cli(*shlex.split(init)[1:], "-o", "c.yaml")
