@@ -16,10 +16,10 @@ from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.nested import beginning_of_objects
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
+from seqtrain.proposal.prediction import telling_words
 from seqtrain.proposal.profile import SHOWN_KINDS, ColumnProfile, Columns, joined_column, without
 from seqtrain.proposal.reading import ReadingProgress, read_table
 from seqtrain.proposal.roles import (
-    MOST_DETAILED,
     Roles,
     joined_marks,
     options_naming,
@@ -62,8 +62,6 @@ OBJECTS_WITH_VALUE = "[print(json.dumps(x)) for x in r if str(x.get(k)).strip() 
 """Program of Python that prints the objects with a value in a field."""
 IN_BRACKETS = re.compile(r"(?:\[[^][\s]+\])+")
 """Symbols in brackets without blanks between, as SELFIES write molecules: [C][=C][O]."""
-NEARLY_ALWAYS = 0.98
-"""Share of rows from which on a word is said to tell the label."""
 LINE_FORMATS = ("csv", "tsv", "txt")
 """Formats whose cells a command for a shell can replace."""
 
@@ -108,7 +106,7 @@ def column_doubts(config: Config) -> Iterator[str]:
         steps = without([x for x in table.columns if x in used], per_id)
         yield from classes_without_values(steps, label, None if data.window else id)
         # A group with all rows of a class leaves none to hold out.
-        unused = [x for x in unused if not tells_label(x, label)]
+        unused = [x for x in unused if not tells_label(x, label, id)]
     for column in table.columns:
         if column.kind == "events" and column in used and data.steps:
             yield from object_doubts(column, *fields_of(column), table)
@@ -117,7 +115,7 @@ def column_doubts(config: Config) -> Iterator[str]:
     for column in without(table.columns, [label, *others]):
         reason = None
         if label is not None and column.repeats_as_labels:
-            reason = tells_label(column, label)
+            reason = tells_label(column, label, id)
         if reason:
             use = "it is used" if column in used else "it isn't used"
             yield f"{column.shown} gives the label away ({reason}); {use}"
@@ -361,25 +359,12 @@ def told_by_ends(columns: Columns, label: ColumnProfile) -> Iterator[str]:
         label: Column of the label.
     """
     for column in columns:
-        if column.kind not in ("text", "symbols") or column.steps + column.words < 2:
-            continue
-        parts = [_words_of(column, value) for value in column.values]
-        for place, name in ((0, "first"), (-1, "last")):
-            words = [own[place] if own else "" for own in parts]
-            ends, codes = np.unique(words, return_inverse=True)
-            if len(ends) > MOST_DETAILED * label.distinct:
-                continue
-            pairs = np.zeros((len(ends), len(label.values)))
-            np.add.at(pairs, (codes[column.codes], label.codes), 1)
-            again = pairs[pairs.sum(axis=1) > 1]  # a word that occurs once tells nothing
-            told, largest = again.max(axis=1).sum() / column.rows, pairs.sum(axis=0).max()
-            if told >= NEARLY_ALWAYS and largest < NEARLY_ALWAYS * column.rows:
-                usual = ends[pairs.sum(axis=1).argmax()]
-                yield (
-                    f"the {name} word of {column.shown} tells the label in {told:.1%} of the rows, "
-                    f"such as {quote(str(usual), 20)}; if it won't be there when the "
-                    "label is to be predicted, remove it"
-                )
+        for found in telling_words(column, label):
+            yield (
+                f"the {found.place} word of {column.shown} tells the label in {found.share:.1%} of "
+                f"the rows, such as {quote(found.word, 20)}; if it won't be there when the label "
+                "is to be predicted, remove it"
+            )
 
 
 def classes_without_values(
@@ -422,14 +407,6 @@ def classes_without_values(
             f"{listed([x.shown for x in columns], 3)}, but {example}: what is missing tells this "
             "label; correct these rows, or leave them out"
         )
-
-
-def _words_of(column: ColumnProfile, value: Any) -> list[str]:
-    """Return the symbols of a list, or the first and the last word of a text."""
-    if column.kind == "symbols":
-        return column.strings_of(value)
-    text = str(value)
-    return [*text.split(maxsplit=1)[:1], *text.rsplit(maxsplit=1)[-1:]]
 
 
 def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:

@@ -1,11 +1,14 @@
-"""Quick tests of what tells a label: characters of texts, and codes of numbers."""
+"""Quick tests of what tells a label: words and characters of texts, and codes of numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.proposal.cell_kinds import Integers
+from seqtrain.proposal.profile import ColumnProfile
+from seqtrain.proposal.roles import MOST_DETAILED
 
 HASHED_FEATURES = 1 << 14
 """Number of buckets into which n-grams of characters are hashed."""
@@ -14,8 +17,55 @@ MOST_CHARACTERS = 200
 SCORED_EVERY = 4
 """Every fourth text is held out."""
 SMOOTHING = 0.1
+NEARLY_ALWAYS = 0.98
+"""Share of rows from which on a word is said to tell the label."""
 SHUFFLES, CLEARLY = 10, 5
 """Number of shuffles that measure what chance tells, and standard deviations above it."""
+
+
+class TellingWord(NamedTuple):
+    """The first or the last word of texts, which tells their labels.
+
+    Attributes:
+        place: first or last.
+        word: The most frequent of these words.
+        share: Share of the rows in which the word tells the label.
+    """
+
+    place: str
+    word: str
+    share: float
+
+
+def telling_words(column: ColumnProfile, label: ColumnProfile) -> Iterator[TellingWord]:
+    """Yield the first and the last word of texts or lists of symbols, each if it tells the label.
+
+    Args:
+        column: Column of a sequence.
+        label: Column of the label.
+    """
+    if column.kind not in ("text", "symbols") or column.steps + column.words < 2:
+        return
+    parts = [_ends_of(column, value) for value in column.values]
+    for place, name in ((0, "first"), (-1, "last")):
+        words = [own[place] if own else "" for own in parts]
+        ends, codes = np.unique(words, return_inverse=True)
+        if len(ends) > MOST_DETAILED * label.distinct:
+            continue
+        pairs = np.zeros((len(ends), len(label.values)))
+        np.add.at(pairs, (codes[column.codes], label.codes), 1)
+        again = pairs[pairs.sum(axis=1) > 1]  # a word that occurs once tells nothing
+        told, largest = again.max(axis=1).sum() / column.rows, pairs.sum(axis=0).max()
+        if told >= NEARLY_ALWAYS and largest < NEARLY_ALWAYS * column.rows:
+            yield TellingWord(name, str(ends[pairs.sum(axis=1).argmax()]), float(told))
+
+
+def _ends_of(column: ColumnProfile, value: Any) -> list[str]:
+    """Return the symbols of a list, or the first and the last word of a text."""
+    if column.kind == "symbols":
+        return column.strings_of(value)
+    text = str(value)
+    return [*text.split(maxsplit=1)[:1], *text.rsplit(maxsplit=1)[-1:]]
 
 
 def error_by_characters(texts: Sequence[str], labels: Integers) -> float:

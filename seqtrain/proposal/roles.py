@@ -70,6 +70,8 @@ The second number is for values with digits, and for persons.
 """
 MOST_DETAILED = 4
 """A column can give the label away up to this many values per class."""
+FEWEST_AGREEING = 20
+"""With this many more sequences than values, equal labels of equal values aren't by chance."""
 Points: TypeAlias = tuple[int, Callable[[ColumnProfile], bool]]
 LABEL_RULES: tuple[Points, ...] = (
     (4, lambda column: column.word == "label"),
@@ -378,8 +380,16 @@ def _lines(texts: list[str]) -> list[str]:
     return [f"  {text}" for text in [*texts[:MOST_LISTED], *more]]
 
 
-def tells_label(column: ColumnProfile, label: ColumnProfile) -> str | None:
-    """Return the way in which a column tells the label of a row, or None if it doesn't."""
+def tells_label(
+    column: ColumnProfile, label: ColumnProfile, id: ColumnProfile | None = None
+) -> str | None:
+    """Return the way in which a column tells the label, or None if it doesn't.
+
+    Args:
+        column: The column.
+        label: Column of the label.
+        id: Column whose equal values mark the rows of a sequence, or None if each row is one.
+    """
     if column.kind not in LABEL_KINDS or column.has_no_labels:
         return None
     if not determines(column, label):
@@ -387,6 +397,9 @@ def tells_label(column: ColumnProfile, label: ColumnProfile) -> str | None:
     if determines(label, column):
         return "the label again"
     is_detail = column.distinct <= MOST_DETAILED * label.distinct
+    # Rows in blocks, such as the lines of a play, have one label without giving it away.
+    if id is not None and id.distinct - column.distinct >= FEWEST_AGREEING:
+        is_detail |= 2 * column.distinct <= id.distinct
     if is_detail:
         return "the label in more detail"
     return None

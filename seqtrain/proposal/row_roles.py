@@ -25,7 +25,7 @@ from seqtrain.proposal.names import (
     names_owner,
 )
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.prediction import error_by_characters
+from seqtrain.proposal.prediction import error_by_characters, telling_words
 from seqtrain.proposal.profile import (
     FEWEST_MEASURED,
     FREE_WORDS,
@@ -121,10 +121,12 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
     for column in columns:
         if column in used:
             continue
+        reason = None
         if column.repeats_as_labels:
             reason = tells_label(column, label)
-        else:
-            reason = None
+        elif is_detected and column.is_free_text:
+            words = telling_words(column, label)
+            reason = next((f"the label as its {found.place} word" for found in words), None)
         if reason == "the label in more detail" and is_code_or_owner(column):
             reason = None
         roles.ignore(column, reason)
@@ -229,6 +231,10 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
         texts = [x for x in texts if not (x.is_category or (x.repeats and names_owner(x)))]
         texts = [x for x in texts if not x.has_one_shape]
+    free = [x for x in texts if x.is_free_text]
+    if len(free) > 1:
+        telling = [x for x in free if any(telling_words(x, label))]
+        texts = without(texts, telling if len(telling) < len(free) else [])
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
         texts = [x for x in texts if not (x.differs and x.has_one_shape)]

@@ -238,7 +238,7 @@ class StepColumns:
         if column.numbers_folds:
             return "numbers of folds"
         if column in self.per_id:
-            reason = tells_label(column, self.label)
+            reason = tells_label(column, self.label, self.id)
             if column in self.owners and self.row_features and reason != "the label again":
                 return f"one of several {self.id.shown} each"
             if reason:

@@ -57,6 +57,7 @@ DIVIDING = (
     "[json.dump([*map(f, t[k])], open(f'{root}-{k}.json', 'w')) for k in names]"
 ).replace("'", '"')
 """Program of Python that writes the rows of some keys of an object to a file each."""
+CUT_OFF = "its end is missing: copy the file again"
 SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
 OPENING = re.compile(r"\s*\{(.*[\[{,])?\s*")
 """A first line that opens an object which goes on in the next line."""
@@ -270,6 +271,8 @@ def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[Pars
                 value = parse_json(text)
             except NotJSONError as error:
                 problem = str(error)
+                if _is_cut_off(text):
+                    problem += f"; {CUT_OFF}"
                 if not text.lstrip().startswith("{"):
                     problem = f"expected a JSON object, found {quote(text, 40)}: {error}"
                     if line == 1 and SEPARATOR.search(text):
@@ -305,13 +308,21 @@ def _whole(lines: TextLines, line: int, texts: Iterable[tuple[int, str]]) -> Any
     try:
         return parse_json(text)
     except NotJSONError as error:
-        if text.lstrip().startswith("{"):
+        if _is_cut_off(text):
+            problem = f"{error}; {CUT_OFF}"
+        elif text.lstrip().startswith("{"):
             problem = SEVERAL_LINES
         elif "\n[" in text:
             problem = LIST_PER_LINE
         else:
             problem = str(error)
         raise UnreadableError(line, problem) from None
+
+
+def _is_cut_off(text: str) -> bool:
+    """Return True for a list or an object that ends without its closing bracket, or a comma."""
+    closing = {"[": "]", "{": "}"}.get(text.lstrip()[:1])
+    return closing is not None and not text.rstrip().endswith((closing, ","))
 
 
 def _numbered(objects: Iterable[Any]) -> Iterator[ParsedRow]:

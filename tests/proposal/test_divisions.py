@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import random
 import re
 import shlex
@@ -262,3 +263,19 @@ def test_blank_rows_of_step_tables_are_removed(tmp_path, monkeypatch, cli, mark,
     write(Path("a.csv"), ["unit_id", "t", "heat", "state"], steps, mark)
     data = converted(cli, "a.csv")
     assert (data.id, data.order, data.bad_rows) == ("unit_id", "t", "error")
+
+
+@pytest.mark.parametrize("form", ["lines", "a list", "a list, indented"])
+def test_json_without_its_end_is_named(tmp_path, cli, form):
+    draw = random.Random(14)
+    rows = [{"words": sentence(draw), "way": "pq"[i % 2]} for i in range(60)]
+    if form == "lines":
+        text = "\n".join(map(json.dumps, rows))
+    else:
+        text = json.dumps(rows, indent=2 if "indented" in form else None)
+    file = tmp_path / "a.json"
+    for lost, is_cut in ((8, True), (1, True), (0, False)):
+        file.write_text(text[: len(text) - lost])
+        code = 2 * is_cut
+        said = cli("init", str(file), "-o", str(tmp_path / f"{lost}.yaml"), code=code).err
+        assert ("end is missing" in said) == is_cut

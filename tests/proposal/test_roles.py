@@ -151,6 +151,22 @@ def test_a_row_feature_that_gives_the_label_or_the_id_away_is_not_used(tmp_path)
     assert any("'person' (the id" in line for line in proposal.uses)
 
 
+@pytest.mark.parametrize("form", ["{}-{}", "won {} of {}"])
+def test_many_values_that_each_have_one_label_give_it_away(tmp_path, form):
+    """Such as the final scores of matches."""
+    draw, rows = random.Random(form), list[list[Any]]()
+    for match in range(60):
+        one, other = draw.choices(range(5), k=2)
+        result = "home" if one > other else "away" if one < other else "drawn"
+        own = [form.format(one, other), draw.choice(["rain", "sun", "wind"]), result]
+        rows += [[match, 10 * k, draw.choice(["shot", "foul", "card"]), *own] for k in range(8)]
+    path = write(tmp_path / "a.csv", ["match_id", "minute", "event", "end", "sky", "result"], rows)
+    config, proposal = proposed(path)
+    assert config.data.label == "result"
+    assert config.data.static == {"sky": "token"}
+    assert any("'end' gives" in line for line in proposal.warnings)
+
+
 def test_times_of_day_and_durations_are_numbers(tmp_path):
     rows = [
         [f"{6 + case % 3}:{case:02}", f"{step * 7 % 5}:{case:02}:09", *row]
@@ -621,3 +637,22 @@ def test_settings_of_texts_that_the_user_asks_for_are_those_of_texts(tmp_path):
     config, _ = proposed(path, settings=["data.kind=text"])
     assert (config.data.kind, config.model.trees) == ("text", False)
     assert prepare(config).preprocessing.kind == "text"
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.parametrize("names", [("note", "tags"), ("keywords", "report"), ("a", "b")])
+def test_a_text_that_has_the_label_is_not_chosen_beside_another(tmp_path, names, place):
+    draw = random.Random(str(names))
+    classes = ["heart", "bones", "skin"]
+    rows = []
+    for i, text in enumerate(sentences(240)):
+        label = classes[i % 3]
+        words = draw.sample(WORDS, 3)
+        words.insert(0 if place == "first" else 3, label)
+        rows.append([text, label, " ".join(words)])
+    config, proposal = proposed(write(tmp_path / "t.csv", [names[0], "dept", names[1]], rows))
+    assert (config.data.sequence, config.data.label) == (names[0], "dept")
+    assert any(f"'{names[1]}' gives" in line for line in proposal.warnings)
+    config, proposal = proposed(str(tmp_path / "t.csv"), sequence=names[1])
+    assert config.data.sequence == names[1]
+    assert any(f"the {place} word of '{names[1]}'" in line for line in proposal.warnings)
