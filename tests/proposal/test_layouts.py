@@ -1493,3 +1493,58 @@ def test_a_test_file_of_any_name_is_a_command(tmp_path, monkeypatch, draw, cli, 
     cli(*shlex.split(command), "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     assert sorted(files, key=str.lower) == [data.test, data.train]
+
+
+@pytest.mark.parametrize("names", [("a_TRAIN.txt", "a_TEST.txt"), ("it's.txt", "--test", "b.txt")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_commands_that_rewrite_files_rewrite_all_of_them(
+    tmp_path, monkeypatch, draw, cli, names, packed
+):
+    monkeypatch.chdir(tmp_path)
+    files = [f"{file}.gz" if packed and ".txt" in file else file for file in names]
+    for file in files:
+        lines = [
+            [r % 2 + 1, *(round(draw.gauss(r % 2, 1), 4) for _ in range(9))] for r in range(60)
+        ]
+        text = "".join("  ".join(map(str, line)) + "\n" for line in lines)
+        if packed and file != "--test":
+            Path(file).write_bytes(gzip.compress(text.encode()))
+        elif file != "--test":
+            Path(file).write_text(text)
+    refused = cli("init", *files, code=2).err
+    *writing, reading = re.findall(r"^seqtrain:   (.*)", refused, re.M)
+    for line in writing:
+        subprocess.run(line, shell=True, check=True)
+    cli(*shlex.split(reading)[1:], "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.test is not None
+    assert {name: len(x) for name, x in prepare(config).splits.items()}["test"] == 60
+
+
+@pytest.mark.parametrize("mark", [",", "\t"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_labels_by_a_key_without_a_name_are_a_command(
+    tmp_path, monkeypatch, draw, cli, mark, place
+):
+    monkeypatch.chdir(tmp_path)
+    ending = "csv" if mark == "," else "tsv"
+    events, labels = [], []
+    for key in range(1, 61):
+        events += [[key * 3, t, name(draw)[: 1 + key % 2]] for t in range(draw.randint(3, 6))]
+        labels.append([key % 2, key * 3] if place else [key * 3, key % 2])
+    write(Path("log_train.csv"), ["enrollment", "time", "event"], events)
+    write(Path(f"truth_train.{ending}"), [], labels, mark)
+    refused = cli("init", "log_train.csv", f"truth_train.{ending}", code=2).err
+    run_commands(cli, refused)
+    assert class_counts("c.yaml") == {"0": 30, "1": 30}
+
+
+def test_a_recording_from_stdin_needs_no_key_of_its_label(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    files = write_recordings(draw, "stems")
+    cli("init", "rec", "labels.csv", "--label", "activity", "-o", "c.yaml")
+    cli("fit", "c.yaml", "--set", "training.max_epochs=1")
+    by_path = cli("predict", files[3]).out.splitlines()[1].partition("\t")[2]
+    text = Path(files[3]).read_text()
+    by_pipe = cli("predict", "-", "--input-format", "csv", stdin=text).out.splitlines()[1]
+    assert by_pipe.partition("\t")[2] == by_path
