@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from seqtrain.config.document import brief, flow
 from seqtrain.metrics import MONITORED
+from seqtrain.tables.blocks import FILE
 from seqtrain.tables.conversions import advice as advice_on
 from seqtrain.tables.formats import (
     FORMATS,
@@ -274,6 +275,22 @@ def _problems_of_files(config: Config) -> Problems:
     yield from _problems_of_formats(config, keys)
 
 
+def _problems_of_id(config: Config, format: str, key: str) -> Problems:
+    """Yield a problem for an id of files whose rows are whole sequences.
+
+    Args:
+        config: The config.
+        format: The format of the files.
+        key: The key with such a file.
+    """
+    id = config.data.id
+    if id is None or (format == "txt" and id == FILE):  # a file is a row
+        return
+    expected = f"null or {FILE}" if format == "txt" else "null"
+    found = f"found {brief(id)}, but each row of {key} ({format}) is a sequence"
+    yield "data.id", f"{found}; expected {expected}"
+
+
 def _problems_of_formats(config: Config, keys: dict[str, str]) -> Problems:
     """Yield a problem for each format of data files that doesn't fit other keys.
 
@@ -295,6 +312,8 @@ def _problems_of_formats(config: Config, keys: dict[str, str]) -> Problems:
             if config.value(name) is not None and not is_needless:
                 found = f"{key} is {format}, which has no columns"
                 yield name, f"{found}; expected null, or {one_of(formats_holding('steps'))}"
+        if columns_of_format(format) == "none" and not holds(format, "steps"):
+            yield from _problems_of_id(config, format, key)
     tables = [format for format in keys if columns_of_format(format) != "none"]
     if tables:
         missing = f"missing; expected a column name or index (format {tables[0]})"

@@ -1,5 +1,7 @@
 """The registry of formats, and what is derived from it."""
 
+from pathlib import Path
+
 import pytest
 
 from seqtrain.tables.formats import (
@@ -27,3 +29,18 @@ def test_each_ending_belongs_to_one_format() -> None:
 def test_the_commands_offer_the_formats(command: str, names: tuple[str, ...], cli: Cli) -> None:
     shown = " ".join(cli(command, "--help").out.replace("│", " ").split())
     assert "|".join(names) in shown.replace("| ", "|").replace(" |", "|").replace(" ", "")
+
+
+@pytest.mark.parametrize("id", ["who", "[kind, who]", "text", "folder"])
+@pytest.mark.parametrize("ending", ["txt", "fasta", "fasttext"])
+def test_texts_have_no_id_but_the_file(cli: Cli, tmp_path: Path, id: str, ending: str) -> None:
+    (tmp_path / f"walk_7.{ending}").write_text("walk home\n")
+    config = tmp_path / "c.yaml"
+    lines = [
+        f"train: {tmp_path}/*.{ending}",
+        "validation: null",
+        "path: '(?P<kind>[a-z]+)_(?P<who>[0-9]+)'",
+        f"id: {id}",
+    ]
+    config.write_text("\n  ".join(["data:", *lines, "label: label"]))
+    assert f"{config}:5:7: data.id" in cli("fit", str(config), code=2).err
