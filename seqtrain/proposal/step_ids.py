@@ -168,12 +168,14 @@ def _likeliest_ids(found: Columns, columns: Columns) -> list[ColumnProfile]:
     measured = {x for x in columns if x.is_measured}
     times = [column for column in columns if is_time(column)]
     measured |= {x for x in times if x.kind in ("number", "time") or x.pattern}
-    names = [x for x in found if x.kind == "text" and x.repeats and x.word not in TEXT_NAMES]
+    names = [x for x in found if x.kind == "text" and x.repeats]
+    names = [x for x in names if x.word == "name" or x.word not in TEXT_NAMES]
     numbers = [x for x in found if x.kind == "number" and x.repeats and not is_ordinal(x)]
     names += [x for x in numbers if may_name_sequences(x, columns)]
     names = [x for x in names if measured - {x} or _sorts_rows_of(columns, x)]
     names = [x for x in names if not _may_be_property(x, columns)]
-    return [x for x in names if not any(_counts(x, other) for other in columns)]
+    ids = [x for x in columns if x in found or is_code_or_owner(x)]
+    return [x for x in names if not any(_counts(x, other) for other in ids)]
 
 
 def _sorts_rows_of(columns: Columns, id: ColumnProfile) -> bool:

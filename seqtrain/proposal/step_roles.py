@@ -12,7 +12,9 @@ from seqtrain.proposal.names import (
     is_no_outcome,
     is_time,
     names_language,
+    names_outcome,
     names_owner,
+    names_property,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order, find_order
@@ -213,8 +215,18 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         ]
         if any(map(names_owner, id.parts)):
             possible = _without_languages(possible, others)
-        label = choose_label(possible, fewest=1)
+        outcomes = _outcomes_of_steps(without(others, per_id))
+        try:
+            label = choose_label(possible, fewest=1)
+        except DataError as error:
+            raise DataError(*error.lines, *commands("label", outcomes)) from None
         doubts = other_labels(possible, label)
+        if not names_outcome(label):
+            doubts += [
+                f"{column.shown} changes within {id.shown}, so {label.shown} is read as the label; "
+                f"if the label is that of each row: {options_naming('label', [column])}"
+                for column in outcomes
+            ]
     varying = [x for x in others if x.name != "" and x not in per_id and x is not label]
     given = columns_named(columns, options, "order")
     order = Order(*given)
@@ -226,6 +238,12 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         if not order:
             order = _order_of_channels(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
+
+
+def _outcomes_of_steps(columns: Columns) -> list[ColumnProfile]:
+    """Return the columns that change within an id and are named like labels."""
+    found = [x for x in columns if names_outcome(x) and not names_property(x)]
+    return [x for x in found if x.can_be_label and x.distinct <= MOST_CLASSES]
 
 
 def _without_languages(columns: Columns, others: Columns) -> list[ColumnProfile]:

@@ -675,3 +675,45 @@ def test_objects_that_name_the_labels_of_texts_are_no_events(tmp_path, cli, name
         cli("init", path, "--label", label, "-o", tmp_path / f"{label}.yaml")
         data = parse_config((tmp_path / f"{label}.yaml").read_text()).data
         assert (data.sequence, data.label) == (["title", "body"], label)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("form", ["{}", "S{}"])
+@pytest.mark.parametrize("name", ["rat", "name", "Kunde", "machine"])
+def test_ids_of_a_panel_may_be_counted_within_each_time(tmp_path, name, form, shuffled):
+    """A file of panel data often has all ids of the first week first."""
+    draw = random.Random(name)
+    rows = [
+        [week, form.format(unit), f"{draw.random():.1f}", ["chow", "fat"][unit % 7 % 2]]
+        for week in range(1, 13)
+        for unit in range(1, 41)
+    ]
+    if shuffled:
+        draw.shuffle(rows)
+    path = write(tmp_path / "a.csv", ["week", name, "weight", "diet"], rows)
+    data = proposed(path, label="diet")[0].data
+    assert (data.id, data.order, data.window) == (name, "week", None)
+    data = proposed(path)[0].data
+    assert (data.id, data.label) == (name, "diet")
+
+
+@pytest.mark.parametrize("traits", [["sex"], ["sex", "town"]])
+def test_a_label_of_rows_is_offered_beside_traits_of_ids(tmp_path, traits):
+    draw, rows = random.Random(len(traits)), list[list[Any]]()
+    for unit in range(60):
+        own = [draw.choice("xy") for _ in traits]
+        onset = draw.randint(4, 14)
+        rows += [
+            [unit, hour, f"{draw.random():.2f}", *own, int(hour > onset)] for hour in range(12)
+        ]
+    names = ["patient_id", "hour", "pulse", *traits, "sepsis_label"]
+    path = write(tmp_path / "a.csv", names, rows)
+    if len(traits) == 1:
+        said = proposed(path, id="patient_id")[1].warnings
+    else:
+        with pytest.raises(DataError) as error:
+            proposed(path, id="patient_id")
+        said = error.value.lines
+    assert any("--label sepsis_label" in line for line in said)
+    config, _ = proposed(path, id="patient_id", label="sepsis_label")
+    assert config.data.window is not None
