@@ -26,3 +26,11 @@ def first_lines(path: str, dialect: Dialect) -> list[str]:
     """Return the first lines of a text file without line ends, about `FIRST_LINES`."""
     blocks = first_blocks(path, replace(dialect, format="lines"))
     return [line for block in blocks for line in as_list(block.columns[TEXT])]
+
+
+def begin_with_labels(path: str, labels: str) -> bool:
+    """Return True if lines of a text file begin with most labels in another file, and a tab."""
+    known = {line.strip() for line in first_lines(labels, Dialect("lines"))} - {""}
+    lines = first_lines(path, Dialect("lines"))
+    first = {line.partition("\t")[0].strip() for line in lines if "\t" in line}
+    return 2 * len(known & first) > len(known)

@@ -27,6 +27,7 @@ from seqtrain.proposal.file_names import (
     two_levels,
     words_of,
 )
+from seqtrain.proposal.first_lines import begin_with_labels
 from seqtrain.proposal.joined_ids import MOST_COLUMNS, MOST_PARTS
 from seqtrain.proposal.label_files import (
     label_file,
@@ -37,12 +38,12 @@ from seqtrain.proposal.label_files import (
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.profile import ColumnProfile, JoinedColumn, joined_column
 from seqtrain.proposal.reading import ReadingProgress, read_alone, read_table
-from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
+from seqtrain.proposal.recordings import has_label_column, have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
 from seqtrain.proposal.shell import init_line, rewriting, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.tables.arrays import labels_file
-from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS, TEXT
+from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of, key_columns
 from seqtrain.tables.sources import matching_files
@@ -94,7 +95,7 @@ def pairs_inside(folder: str, progress: ReadingProgress) -> list[str]:
         if not words & TARGET_WORDS and (place, words - INPUT_WORDS) in targets:
             found.append(path)
     inputs = [path for path in data if words_of(path) & {"x"}]
-    if not found and len(inputs) == len(data) > 0 and not _has_label(inputs[0], progress):
+    if not found and len(inputs) == len(data) > 0 and not has_label_column(inputs[0], progress):
         raise DataError(_labels_missing(inputs[0]))
     return found
 
@@ -169,13 +170,6 @@ def _data_files(folder: str, words: Set[str]) -> list[str]:
     return [path for path in found if resolve_format(path, "auto")]
 
 
-def _has_label(path: str, progress: ReadingProgress) -> bool:
-    """Return True if a column of a table is named like a label, whatever the file is named."""
-    if columns_of_format(resolve_format(path, "auto") or "csv") == "none":
-        return False
-    return have_label(read_alone(path, progress))
-
-
 def _labels_missing(path: str) -> str:
     return (
         f"{display_name(path)}: its name says that labels are elsewhere, but no file y… or "
@@ -200,24 +194,20 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     folder = os.path.dirname(path)
     loose = [other for other in _data_files(folder, TARGET_WORDS) if other != path]
     if format == "npz" and path.endswith(".npy"):  # its reader finds y.npy
-        if is_input and not labels_file(path):
+        if labels_file(path):
+            return _with_owner(layout, read_table([path], layout, progress), progress)
+        if is_input:
             raise DataError(_labels_missing(path))
-        if not labels_file(path):
-            return []
-        table = read_table([path], layout, progress)
-        group, joins = _owner_beside(table, progress)
-        if not joins:
-            return []
-        found = replace(layout, joins=joins, group=group)
-        return [Choice(set_command(f"data.join={flow(joins)}"), found)]
+        return []
     targets = _with_further_words(path, _TargetFiles(loose).of(path), loose)
     if not targets and not loose:
         may_lack = is_input and columns_of_format(format) != "none"
-        if may_lack and not _has_label(path, progress):
+        if may_lack and not has_label_column(path, progress):
             raise DataError(_labels_missing(path))
         return []
     options = layout.options.without_columns()
-    if format == "txt":
+    is_text = format == "txt"
+    if is_text:
         options = options.with_given(format="lines")  # a sequence per line
     has_places = columns_of_format(format) == "none"  # a table may have one column, of texts
     layout_alone = replace(layout, options=options)
@@ -237,7 +227,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             if is_input and targets:
                 raise
             continue  # another file of the folder, which isn't about the table
-        if join is None or (join["on"] == ROW and _begin_with_labels(table, target)):
+        if join is None or (is_text and join["on"] == ROW and begin_with_labels(path, target)):
             continue
         by_chance = join["on"] == ROW or _may_match_by_chance(table, join, target)
         is_target = bool(targets) and (is_input or not has_label)
@@ -255,23 +245,19 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     return named or choices
 
 
+def _with_owner(layout: FileLayout, table: Table, progress: ReadingProgress) -> list[Choice]:
+    """Return the layout of a table and a file of the owner of each row, or [] if there is none."""
+    group, joins = _owner_beside(table, progress)
+    if not joins:
+        return []
+    found = replace(layout, joins=joins, group=group)
+    return [Choice(set_command(f"data.join={flow(joins)}"), found)]
+
+
 def _has_labels_inside(table: Table) -> bool:
     """Return True if the reader of a file without columns finds its labels, as that of npz does."""
     labels = table.column(LABEL)
     return not table.has_columns and labels is not None and labels.distinct > 0
-
-
-def _begin_with_labels(table: Table, path: str) -> bool:
-    """Return True if most lines of a text file begin with the labels in another file, and a tab."""
-    texts = table.column(TEXT)
-    if table.format != "lines" or texts is None:
-        return False
-    labels = read_table([path], FileLayout({}), ReadingProgress(), is_train=False).columns[0]
-    own = [str(value).partition("\t")[0].strip() for value in texts.values]
-    known = list(map(str, labels.values))
-    pairs = zip(texts.codes.tolist(), labels.codes.tolist(), strict=False)
-    equal: int = sum(own[text] == known[label] for text, label in pairs)
-    return 2 * equal > table.rows
 
 
 def _owner_beside(

@@ -29,7 +29,7 @@ from seqtrain.proposal.file_names import (
     split_of,
     words_of,
 )
-from seqtrain.proposal.first_lines import first_lines
+from seqtrain.proposal.first_lines import begin_with_labels, first_lines
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
     joined_by_key,
@@ -45,7 +45,7 @@ from seqtrain.proposal.label_layouts import (
 from seqtrain.proposal.names import is_counter, is_time
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import REPEATS, without
-from seqtrain.proposal.reading import ReadingProgress, read_table
+from seqtrain.proposal.reading import ReadingProgress
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
     commands_for_patterns,
@@ -75,11 +75,6 @@ COMMENTS = "#%"
 """First characters of lines of text that are comments."""
 BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
-
-PARTICIPANT = "participant_id"
-"""Name of the column of persons in BIDS, a layout of folders of brain recordings."""
-PARTICIPANT_IN_NAME = rf"(?P<{PARTICIPANT}>sub-[^_/]+)_[^/]*$"
-"""Value of data.path that finds the person in the name of a file of BIDS."""
 
 
 Recogniser: TypeAlias = Callable[[FileLayout, ReadingProgress], list[Choice]]
@@ -149,11 +144,7 @@ def find_layout(
         refuse_unread_label_file(layout, are_among=False)
         refuse_channels_alone(layout)
         refuse_texts_and_labels(layout.splits["train"])
-        _check_depth(layout.splits["train"])
-        _refuse_text_recordings(layout.splits["train"])
-        if options.get("format") is None:
-            _refuse_other_files(layout.splits["train"])
-            _refuse_tables_as_texts(layout.splits["train"])
+        _check_texts(layout.splits["train"], options)
     if choices:
         return choices[0].layout
     refuse_unjoined(layout, [path for path in given if path not in files], progress)
@@ -184,31 +175,46 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
 
 
-def _check_depth(path: str) -> None:
-    """Raise a DataError if a folder holds folders within folders, so that none is a class."""
-    is_folder = os.path.isdir(path) and resolve_format(path, "auto") == "txt"
-    for folder in inside(path)[1] if is_folder else ():
+def _check_texts(path: str, options: InitOptions) -> None:
+    """Raise a DataError if a folder isn't one of texts by class, although its endings say so.
+
+    Args:
+        path: The folder. Nothing is checked of other data.
+        options: Options of the user. A format among them says that files are texts.
+    """
+    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
+        return
+    files, folders = inside(path)
+    for folder in folders:
         for inner in inside(folder)[1][:1]:
             raise DataError(
                 f"{display_name(path)}: holds folders within folders, such as "
                 f"{display_name(inner)}; expected a file of data, or one folder of files for "
                 "each class; give the folder of one data set",
-                *(_commands_of_events(path) or _commands_of_levels(path, inner)),
+                *_commands_of_levels(path, inner),
             )
+    endings = {os.path.splitext(each)[1] for each in files}
+    if not folders and endings == {".txt"} and name_patterns(files):  # a line is no text then
+        _refuse_lines_of_numbers([path], files, "each file has a label in its name")
+    if options.get("format") is None:
+        _refuse_other_files(path, files, folders)
+        _refuse_tables_as_texts(path, folders)
 
 
-def _refuse_other_files(path: str) -> None:
+def _refuse_other_files(path: str, files: Sequence[str], folders: Sequence[str]) -> None:
     """Raise a DataError if files in a folder of texts are no classes, or no texts of a class.
 
     Such as a page beside the folders of classes, or one in each of them whose name is made in
     another way than those of the texts.
 
+    Args:
+        path: The folder.
+        files: Its files.
+        folders: Its folders.
+
     Raises:
         DataError: The error has commands that copy the texts alone.
     """
-    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
-        return
-    files, folders = inside(path)
     beside = [each for each in files if each.endswith(".txt")]
     with suppress(DataError):  # lists of links beside folders aren't read
         open_source(path, Dialect("txt"))
@@ -230,19 +236,6 @@ def _refuse_other_files(path: str) -> None:
         f"  seqtrain init {new}",
         *([] if beside else ["or, if it is one:", init_line(path, "--format", "txt")]),
     )
-
-
-def _refuse_text_recordings(path: str) -> None:
-    """Raise a DataError if the .txt files of a folder are recordings with labels in their names.
-
-    Lines of such a file are time steps, and no examples of a class of its own.
-    """
-    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
-        return
-    files, folders = inside(path)
-    endings = {os.path.splitext(each)[1] for each in files}
-    if not folders and endings == {".txt"} and name_patterns(files):
-        _refuse_lines_of_numbers([path], files, "each file has a label in its name")
 
 
 def refuse_files_without_format(paths: Sequence[str]) -> None:
@@ -316,35 +309,39 @@ def _refuse_endings_as_labels(files: Sequence[str]) -> None:
     )
 
 
-def _refuse_tables_as_texts(path: str) -> None:
+def _refuse_tables_as_texts(path: str, folders: Sequence[str]) -> None:
     """Raise a DataError if the files in the folder of each class hold JSON, or numbers and marks.
 
     Lines of numbers are time steps.
+
+    Args:
+        path: The folder.
+        folders: Its folders.
     """
-    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
+    first = [file for folder in folders for file in inside(folder)[0][:1]]
+    if not first:
         return
-    first = [file for folder in inside(path)[1] for file in inside(folder)[0][:1]]
-    if first and all(os.path.splitext(file)[1] == ".json" for file in first):
+    as_texts = init_line(path, "--format", "txt")
+    if all(os.path.splitext(file)[1] == ".json" for file in first):
         label = ("--label", "class", "--set", r"data.path=(?P<class>[^/]+)/[^/]+$")
         raise DataError(
             f"{display_name(first[0])}: holds JSON; if an object is a row:",
             init_line(path, "--format", "jsonl", *label),
             "or, if a file is a text:",
-            init_line(path, "--format", "txt"),
+            as_texts,
         )
     for file in first:
         lines = [line for line in first_lines(file, Dialect("lines")) if line.strip()]
         fields = re.split("[,;\t|]", lines[-2]) if len(lines) > 2 else []
         if len(fields) < 2 or 2 * sum(map(is_number, map(str.strip, fields))) < len(fields):
             return
-    if first:
-        raise DataError(
-            f"{display_name(first[0])}: holds lines of numbers with marks between; if a line is a "
-            "time step:",
-            init_line(path, "--format", "csv"),
-            "or, if a file is a text:",
-            init_line(path, "--format", "txt"),
-        )
+    raise DataError(
+        f"{display_name(first[0])}: holds lines of numbers with marks between; if a line is a time "
+        "step:",
+        init_line(path, "--format", "csv"),
+        "or, if a file is a text:",
+        as_texts,
+    )
 
 
 def _commands_of_levels(path: str, inner: str) -> list[str]:
@@ -379,30 +376,6 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
     return lines
 
 
-def _commands_of_events(path: str) -> list[str]:
-    """Return lines with a command for each label of persons whose events are in a folder of BIDS.
-
-    The events of sub-01 are in sub-01/…/sub-01_…_events.tsv, and its labels in participants.tsv.
-    """
-    persons = os.path.join(path, "participants.tsv")
-    events = os.path.join(path, "**", "*_events.tsv")
-    if not os.path.isfile(persons) or not matching_files(events):
-        return []
-    layout = FileLayout({}, InitOptions(header=True))
-    table = read_table([persons], layout, ReadingProgress(), is_train=False)
-    join = flow([{"file": persons, "on": PARTICIPANT}])
-    settings = [f"data.path={flow(PARTICIPANT_IN_NAME)}", f"data.join={join}"]
-    given = [text for setting in settings for text in ("--set", setting)]
-    labels = [x for x in table.columns if x.can_be_label and x.name != PARTICIPANT]
-    if not labels:
-        return []
-    lines = ["or, if the events of a file are a sequence, and a column of participants the label:"]
-    for label in labels:
-        options = ["--id", FILE, "--label", str(label.name), *given]
-        lines.append(init_line(events, *options))
-    return lines
-
-
 def _splits_inside(folder: str) -> list[str]:
     """Return the paths of the splits in a folder, sorted, or an empty list if it has no splits.
 
@@ -433,11 +406,9 @@ def _without_labels(files: Sequence[str]) -> Sequence[str]:
     for path, other in (both, both[::-1]):
         if not words_of(other) <= TARGET_WORDS:
             continue
-        labels = {line.strip() for line in first_lines(other, Dialect("lines"))} - {""}
-        first = {line.partition("\t")[0].strip() for line in first_lines(path, Dialect("lines"))}
         is_aligned = num_lines(path, blank=True) == num_lines(other, blank=True)
-        are_few = REPEATS * len(labels) <= num_lines(other)
-        if (is_aligned and are_few) or len(labels) < 2 * len(labels & first):
+        are_few = REPEATS * len(set(first_lines(other, Dialect("lines")))) <= num_lines(other)
+        if (is_aligned and are_few) or begin_with_labels(path, other):
             return [path]
     return files
 
