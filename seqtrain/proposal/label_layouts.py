@@ -86,14 +86,10 @@ def pairs_inside(folder: str, progress: ReadingProgress) -> list[str]:
     files, folders = inside(folder)
     files += [path for each in folders if split_of(each) for path in inside(each)[0]]
     data = [path for path in files if resolve_format(path, "auto")]
-    by_words = {path: (os.path.dirname(path), frozenset(words_of(path))) for path in data}
-    targets, found = set[tuple[str, frozenset[str]]](), []
-    for place, words in by_words.values():
-        if words & TARGET_WORDS:
-            targets.add((place, words - TARGET_WORDS - INPUT_WORDS))
-    for path, (place, words) in by_words.items():  # a folder may hold many files
-        if not words & TARGET_WORDS and (place, words - INPUT_WORDS) in targets:
-            found.append(path)
+    targets = [path for path in data if words_of(path) & TARGET_WORDS]
+    files_beside = _FilesBeside(targets, TARGET_WORDS)  # a folder may hold many files
+    others = [path for path in data if not words_of(path) & TARGET_WORDS]
+    found = [path for path in others if files_beside.named_as(path)]
     inputs = [path for path in data if words_of(path) & {"x"}]
     if not found and len(inputs) == len(data) > 0 and not has_label_column(inputs[0], progress):
         raise DataError(_labels_missing(inputs[0]))
@@ -107,49 +103,46 @@ def without_targets(files: Sequence[str]) -> list[str]:
     """
     present = [path for path in files if os.path.isfile(path)]
     folders = {os.path.dirname(path) for path in present}
-    named = {folder: _TargetFiles(_data_files(folder, TARGET_WORDS)) for folder in folders}
+    named = [path for folder in folders for path in _data_files(folder, TARGET_WORDS)]
+    files_beside = _FilesBeside(named, TARGET_WORDS)
     targets = set[str]()
     for path in present:
-        found = named[os.path.dirname(path)].of(path)
+        found = files_beside.of(path)
         targets.update(found)
         if found:
             targets.update(_owner_files(path))
     return [path for path in files if path not in targets]
 
 
-class _TargetFiles:
-    """Data files of a folder with one of `TARGET_WORDS` in their names, by their other words.
+class _FilesBeside:
+    """Files with labels or owners of the rows of data files, by their folders and their names.
 
     Args:
-        paths: The files. There may be thousands.
+        paths: The files, such as `y_train.csv`. There may be thousands.
+        words: Words in their names that those of data files lack.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._of_train = list[str]()
-        self._by_words = dict[frozenset[str], list[str]]()
+    def __init__(self, paths: Sequence[str], words: Set[str]) -> None:
+        self._of_train = [x for x in paths if words_of(x) - words <= SPLIT_NAMES["train"]]
+        self._paths = dict[tuple[str, frozenset[str]], list[str]]()
         for path in paths:
-            words = words_of(path) - TARGET_WORDS
-            self._by_words.setdefault(frozenset(words - INPUT_WORDS), []).append(path)
-            if words <= SPLIT_NAMES["train"]:
-                self._of_train.append(path)
+            self._paths.setdefault(_key_of_name(path, words), []).append(path)
+
+    def named_as(self, path: str) -> list[str]:
+        """Return the files that have the name of a data file, but for words such as X and y."""
+        found = self._paths.get(_key_of_name(path), ())
+        return [other for other in found if other != path]
 
     def of(self, path: str) -> list[str]:
-        """Return the files that hold the labels of a data file of the folder, by their names."""
-        own = frozenset(words_of(path) - INPUT_WORDS)
-        beside = [other for other in self._by_words.get(own, ()) if other != path]
-        return beside or [other for other in self._of_train if other != path]
+        """Return the files named as a data file, or else those of train in its folder."""
+        folder = os.path.dirname(path)
+        of_train = [x for x in self._of_train if os.path.dirname(x) == folder and x != path]
+        return self.named_as(path) or of_train
 
 
-def _beside(path: str, others: Sequence[str], words: Set[str]) -> list[str]:
-    """Return the files that have the name of a data file, but for words such as X and y.
-
-    Args:
-        path: The data file, such as `X_train.csv` or `train.csv`.
-        others: Other files of its folder: `y_train.csv`, `train_labels.csv`.
-        words: Words that the names of the other files have, too.
-    """
-    own = words_of(path) - INPUT_WORDS
-    return [other for other in others if words_of(other) - words - INPUT_WORDS == own]
+def _key_of_name(path: str, words: Set[str] = frozenset()) -> tuple[str, frozenset[str]]:
+    """Return the folder of a file and the words of its name, but for some and those of inputs."""
+    return os.path.dirname(path), frozenset(words_of(path) - words - INPUT_WORDS)
 
 
 def _with_further_words(path: str, targets: Sequence[str], loose: Sequence[str]) -> list[str]:
@@ -199,7 +192,8 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
         if is_input:
             raise DataError(_labels_missing(path))
         return []
-    targets = _with_further_words(path, _TargetFiles(loose).of(path), loose)
+    targets = _FilesBeside(loose, TARGET_WORDS).of(path)
+    targets = _with_further_words(path, targets, loose)
     if not targets and not loose:
         may_lack = is_input and columns_of_format(format) != "none"
         if may_lack and not has_label_column(path, progress):
@@ -278,7 +272,7 @@ def _owner_beside(
 def _owner_files(path: str) -> list[str]:
     """Return the files beside a data file whose names tell that they have the owner of each row."""
     owners = _data_files(os.path.dirname(path), OWNER_FILE_WORDS)
-    return _beside(path, [other for other in owners if other != path], OWNER_FILE_WORDS)
+    return _FilesBeside(owners, OWNER_FILE_WORDS).named_as(path)
 
 
 def refuse_unjoined(layout: FileLayout, targets: Sequence[str], progress: ReadingProgress) -> None:

@@ -76,8 +76,8 @@ GEOMETRY = re.compile(r"(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\
 FILLED = "x.strip() or sys.argv[2]"
 AS_LIST = 'x and "[" + sys.argv[2].join(x.strip()) + "]"'
 """Such a cell: a date with the year first, points, a text for a blank one, and a list of digits."""
-BITS, FEWEST_BITS = re.compile("[01]+"), 3
-"""A text of 0s and 1s, and its fewest digits that may mark a label each."""
+BITS = re.compile("[01]{3,}")
+"""A text of 0s and 1s that may mark a label each."""
 
 
 SCALING = (
@@ -189,10 +189,10 @@ def measurements_as_tokens(roles: Roles, table: Table) -> Iterator[str]:
     columns = [x for x in own if x.holds_measurements or _may_hold_numbers(x, kinds)]
     columns = [x for x in columns if x not in roles.id.parts and kinds.get(x.name_text) != "number"]
     if columns:
-        found, *advice = _plain_numbers(columns, table, marks=True)
+        found, advice = _plain_numbers(columns, table, marks=True)
         used = any(x.name_text in kinds for x in columns)
         use = "each different cell is a token" if used else "not used"
-        yield ": ".join([f"{found}: {use}; if they are measurements", *advice])
+        yield f"{found}: {use}; if they are measurements: {advice}"
 
 
 def _may_hold_numbers(column: ColumnProfile, kinds: Mapping[str, Any]) -> bool:
@@ -226,8 +226,8 @@ def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
     columns = [x for x in columns if x.holds_measurements or x.kind == "amount"]
     if not columns:
         return []
-    found, *advice = _plain_numbers(columns, table, marks=len(columns) < FEWEST_WIDE)
-    return [f"{found}; if they are measurements:", *(f"  {line}" for line in advice)]
+    found, advice = _plain_numbers(columns, table, marks=len(columns) < FEWEST_WIDE)
+    return [f"{found}; if they are measurements:", f"  {advice}"]
 
 
 def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str, str]:
@@ -356,10 +356,8 @@ def labels_of_bits(roles: Roles, table: Table) -> Iterator[str]:
     """Yield a doubt about labels such as 0110 and 1000, of which each digit may mark a label."""
     label = roles.label
     values = [value for value in label.values if value != ""] if label.are_texts else []
-    sizes = {len(value) for value in values}
-    if len(values) < 3 or len(sizes) > 1 or min(sizes) < FEWEST_BITS:
-        return
-    if not all(map(BITS.fullmatch, values)):
+    are_long = len({len(value) for value in values}) == 1
+    if len(values) < 3 or not are_long or not all(map(BITS.fullmatch, values)):
         return
     advice = f"write lists such as [{', '.join(values[0])}]"
     file = table.only_file
