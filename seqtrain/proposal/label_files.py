@@ -13,6 +13,7 @@ from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.file_names import FEWEST_FILES
 from seqtrain.proposal.reading import ReadingProgress, read_alone
 from seqtrain.proposal.shell import rewriting, rewritten
+from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, Dialect
 from seqtrain.tables.formats import resolve_format
@@ -121,7 +122,7 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
         else:
             found, advice = "below no name of a column", "to write names of columns"
         mark = form_of_file(path, dialect).delimiter
-        header = "" if has_names else f"w.writerow({_header(len(table.columns), index)}); "
+        header = "" if has_names else f"w.writerow({json.dumps(header_of(table, index))}); "
         code = SHORTENING % (mark, mark, header, index, index, index + 1)
         line, target = rewriting(["python3", "-c", code], path, "names")
         raise DataError(
@@ -160,16 +161,18 @@ def refuse_labelled_texts(path: str, folder: str) -> None:
         )
 
 
-def _header(size: int, key: int) -> str:
-    """Return a list in Python with a name for each column of a file of labels without names.
+def header_of(table: Table, key: int, name: str = RECORDING) -> list[str]:
+    """Return a name for each column of a file of labels without names.
 
     Args:
-        size: Number of columns.
-        key: Index of the column with the names of recordings.
+        table: The file.
+        key: Index of the column of the key.
+        name: Name of the key.
     """
+    size = len(table.columns)
     names = [LABEL if size == 2 else f"column_{index}" for index in range(size)]
-    names[key] = RECORDING
-    return json.dumps(names)
+    names[key] = name
+    return names
 
 
 def _stem(path: str) -> str:

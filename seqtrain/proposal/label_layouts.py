@@ -1,5 +1,6 @@
 """Layouts with labels in other files: pairs of files, and a file with a row for each recording."""
 
+import json
 import math
 import os
 import shlex
@@ -30,6 +31,7 @@ from seqtrain.proposal.file_names import (
 from seqtrain.proposal.first_lines import begin_with_labels
 from seqtrain.proposal.joined_ids import MOST_COLUMNS, MOST_PARTS
 from seqtrain.proposal.label_files import (
+    header_of,
     label_file,
     pattern_of,
     refuse_labelled_texts,
@@ -42,6 +44,7 @@ from seqtrain.proposal.recordings import has_label_column, have_label, recording
 from seqtrain.proposal.roles import set_command
 from seqtrain.proposal.shell import init_line, rewriting, rewritten
 from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import columns_of_format, resolve_format
@@ -371,6 +374,7 @@ def joined_by_key(
         for table, other in pairs:
             refuse_names_of_sequences(table, other)
             _refuse_repeated_keys(table, other)
+            _refuse_nameless_keys(table, other)
         return None
     both = " and ".join(display_name(path) for path in files)
     raise DataError(f"{both}: columns of both have equal values; to join them:", *commands)
@@ -407,6 +411,30 @@ def _refuse_repeated_keys(table: Table, other: Table) -> None:
                 "equal to others:",
                 f"  {line}",
                 init_line(table.path, "--set", setting),
+            )
+
+
+def _refuse_nameless_keys(table: Table, other: Table) -> None:
+    """Raise a DataError if another table has a row for each key of a table, but no names.
+
+    Raises:
+        DataError: The error has a command that writes names of columns.
+    """
+    if not other.is_delimited or other.header:
+        return
+    repeated = [x for x in table.columns if x.repeats and isinstance(x.name, str)]
+    for place, right in enumerate(other.columns):
+        if not right.distinct == other.rows >= FEWEST_KEYS:
+            continue
+        for left in filter(lambda left: _key(left, right).are_equal, repeated):
+            names = delimiter_of(other).join(header_of(other, place, left.name_text))
+            code = f"NR == 1 {{print {json.dumps(names)}}} {{print}}"
+            line, target = rewriting(["awk", code], other.path, "names")
+            raise DataError(
+                f"{other.name}: has a row for each value of {left.shown} of {table.name}, but no "
+                "names of columns; to write names:",
+                f"  {line}",
+                f"{init_line(table.path)} {target}",
             )
 
 

@@ -45,7 +45,7 @@ from seqtrain.proposal.label_layouts import (
 from seqtrain.proposal.names import is_counter, is_time
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import REPEATS, without
-from seqtrain.proposal.reading import ReadingProgress
+from seqtrain.proposal.reading import ReadingProgress, read_alone
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
     commands_for_patterns,
@@ -61,13 +61,13 @@ from seqtrain.proposal.recordings import (
     with_pattern,
 )
 from seqtrain.proposal.roles import Roles, set_command, shown_names
-from seqtrain.proposal.shell import init_line
+from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.table import Table
-from seqtrain.tables.blocks import FILE, LABEL, TARGET_WORDS, Dialect
+from seqtrain.tables.blocks import FILE, LABEL, TARGET_WORDS, TEXT, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import matching_files, open_source
-from seqtrain.text import display_name, quote
+from seqtrain.text import counted, display_name, quote
 
 NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 """A number with a decimal comma, or a whole one."""
@@ -75,6 +75,15 @@ COMMENTS = "#%"
 """First characters of lines of text that are comments."""
 BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
+
+TEST_IN_WORD = re.compile("test|valid|eval|dev", re.IGNORECASE)
+"""Part of a word in the name of a file that may be no file of train, such as htest.csv."""
+ADVICE_TO_JOIN = (
+    "or, if one has further columns of the other's rows, give one of them and --set "
+    "'data.join=[{file: OTHER, on: COLUMN}]'"
+)
+FEWEST_TEXTS = 20
+"""Fewest files of several lines each that are texts, and no collections of texts."""
 
 
 Recogniser: TypeAlias = Callable[[FileLayout, ReadingProgress], list[Choice]]
@@ -128,6 +137,8 @@ def find_layout(
     partitioned = with_partitions(layout)
     if layout.joins or partitioned is not None:
         return partitioned or layout
+    if isinstance(layout.splits["train"], str) and options.get("format") is None:
+        _refuse_text_recordings(layout.splits["train"])
     recognisers = RECOGNISERS
     if options.named("label"):
         refuse_paths_as_labels(layout, progress)
@@ -164,8 +175,7 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
             raise DataError(
                 f"{role}: both {quote(known[0])} and {quote(path)} may be it; give the file to "
                 "train on, name the others …validation… and …test…, or give --test FILE",
-                "or, if one has further columns of the other's rows, give one of them and --set "
-                "'data.join=[{file: OTHER, on: COLUMN}]'",
+                *(_commands_for_equal_columns(files) or [ADVICE_TO_JOIN]),
             )
         known.append(path)
     if "train" not in found:
@@ -173,6 +183,33 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
             "train: all names are those of validation or test files; give one file to train on"
         )
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
+
+
+def _may_be_test(path: str) -> bool:
+    """Return True if a word in the name of a file has the name of another split in it."""
+    return TEST_IN_WORD.search(os.path.basename(path)) is not None
+
+
+def _commands_for_equal_columns(files: Sequence[str]) -> list[str]:
+    """Return lines with the commands that read files of equal columns, or [].
+
+    One of two files may be the test file. Several files may be parts of one table.
+    """
+    formats = {resolve_format(path, "auto") for path in files}
+    if len(formats) > 1 or not all(map(os.path.isfile, files)):
+        return []
+    tables = [read_alone(path, ReadingProgress()) for path in files]
+    names = {tuple(column.name for column in table.columns) for table in tables}
+    if len(names) > 1:
+        return []
+    lines = []
+    if len(files) == 2:
+        train, test = sorted(files, key=_may_be_test)
+        lines += ["or, if one is the test file:", init_line(train, "--test", test)]
+    pattern = pattern_of(sorted(files))
+    if pattern is not None:
+        lines += ["or, if they are parts of one table:", init_line(pattern)]
+    return lines
 
 
 def _check_texts(path: str, options: InitOptions) -> None:
@@ -193,9 +230,6 @@ def _check_texts(path: str, options: InitOptions) -> None:
                 "each class; give the folder of one data set",
                 *_commands_of_levels(path, inner),
             )
-    endings = {os.path.splitext(each)[1] for each in files}
-    if not folders and endings == {".txt"} and name_patterns(files):  # a line is no text then
-        _refuse_lines_of_numbers([path], files, "each file has a label in its name")
     if options.get("format") is None:
         _refuse_other_files(path, files, folders)
         _refuse_tables_as_texts(path, folders)
@@ -236,6 +270,19 @@ def _refuse_other_files(path: str, files: Sequence[str], folders: Sequence[str])
         f"  seqtrain init {new}",
         *([] if beside else ["or, if it is one:", init_line(path, "--format", "txt")]),
     )
+
+
+def _refuse_text_recordings(path: str) -> None:
+    """Raise a DataError if the .txt files of a folder are recordings with labels in their names.
+
+    Lines of such a file are time steps, and no examples of a class of its own.
+    """
+    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
+        return
+    files, folders = inside(path)
+    endings = {os.path.splitext(each)[1] for each in files}
+    if not folders and endings == {".txt"} and name_patterns(files):
+        _refuse_lines_of_numbers([path], files, "each file has a label in its name")
 
 
 def refuse_files_without_format(paths: Sequence[str]) -> None:
@@ -450,6 +497,33 @@ def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions
         f"--id: each file has several rows of {texts}; choose what a row is:",
         f"  {set_command('data.id=null')}  # an example with the label of its file",
         f"  {as_turns}  # a turn of one sequence, which a file holds",
+    )
+
+
+def doubts_about_lines(table: Table, options: InitOptions) -> list[str]:
+    """Return a warning if each file with a label in its name is a text of several lines.
+
+    Args:
+        table: The table.
+        options: Options of the user. With an id among them, it is clear.
+
+    Raises:
+        DataError: If there are so few files that their lines may be the rows. The error has a
+            command for each meaning.
+    """
+    texts = table.column(TEXT)
+    if "id" in options.given or not table.layout.pattern or not table.has_whole_files:
+        return []
+    if texts is None or not any("\n" in str(value).strip() for value in texts.values):
+        return []
+    if table.rows >= FEWEST_TEXTS:
+        advice = f"if each line is a row: {set_option('data.id=null')}"
+        return [f"each file is a row, with all of its lines; {advice}"]
+    as_texts = either(f"{INIT_COMMAND} --id {FILE}", f"id={FILE!r}")
+    raise DataError(
+        f"--id: each of {counted(table.rows, 'file')} has several lines; choose what a row is:",
+        f"  {set_command('data.id=null')}  # a line",
+        f"  {as_texts}  # a file",
     )
 
 

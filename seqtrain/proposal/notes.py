@@ -22,7 +22,6 @@ from seqtrain.proposal.write import GROWTH, shown_labels
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import SPLIT_VALUES
 from seqtrain.tables.formats import resolve_format
-from seqtrain.tables.sources import holds_whole_files
 from seqtrain.text import counted, listed, quote
 
 FEW_PER_CLASS = 30
@@ -85,7 +84,7 @@ def doubts_about_labels(found: Findings) -> Iterator[str]:
     stems = {NUMBER_IN_NAME.sub("", label) for label in labels}
     is_folder = table.format == "txt" and os.path.isdir(table.path)
     are_numbered = len(labels) > MOST_NUMBERED_CLASSES and len(stems) == 1
-    if are_numbered and is_folder and not holds_whole_files(table.path):
+    if are_numbered and is_folder and not table.has_whole_files:
         held = f"one file per class, {labels[0]}, {labels[1]} and {len(labels) - 2} more"
         if stems == {""}:
             raise DataError(f"{table.name}: this folder holds {held}; did you mean its parent?")

@@ -1,5 +1,6 @@
 """Proposal of `seqtrain init`: the text of a config for data files, and notes for the user."""
 
+import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from seqtrain.proposal.layouts import (
     about_missing_labels,
     commands_for_files,
     commands_for_names,
+    doubts_about_lines,
     find_layout,
     read_single_rows,
     refuse_texts_of_files,
@@ -52,12 +54,13 @@ from seqtrain.proposal.notes import (
 )
 from seqtrain.proposal.number_forms import commands_for_marks, refuse_geometry
 from seqtrain.proposal.one_recording import commands_for_parts
-from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import REPEATS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, ReadingReport, read_table
 from seqtrain.proposal.roles import Roles, joined_marks
 from seqtrain.proposal.settings import share_to_hold_out
+from seqtrain.proposal.shell import for_all_files
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.table_roles import roles_of
 from seqtrain.sequences.dataset import PreparedData, prepare
@@ -123,11 +126,15 @@ def propose(
     check_options(options.settings)
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
-    table = read_table(layout.train, layout, reports)
+    try:
+        table = read_table(layout.train, layout, reports)
+    except DataError as error:
+        raise _about_all_files(error.lines, layout, test) from None
     read_single_rows(table, options)
     try:
         roles = roles_of(table)
         refuse_texts_of_files(roles, table.layout, options)
+        roles.warnings += doubts_about_lines(table, options)
         refuse_geometry(roles, table)
         refuse_blank_rows(table, roles.id)
         facts = facts_of(roles, layout.options, table.unread)
@@ -145,7 +152,8 @@ def propose(
         pieces += commands_for_sheets(table) + commands_for_labels_beside(table)
         pieces += commands_for_marks(table)
         lines = about_missing_labels(table) or error.lines
-        raise DataError(*lines, *pieces, *commands_for_names(table)) from None
+        lines = [*lines, *pieces, *commands_for_names(table)]
+        raise _about_all_files(lines, layout, test) from None
     warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)
     warnings += channels_first(table, roles, facts)
@@ -202,6 +210,15 @@ def _prepared(found: Findings, options: InitOptions) -> PreparedData:
     if "validation" in prepared.splits:
         found.rows["validation"] = len(prepared.splits["validation"])
     return prepared
+
+
+def _about_all_files(lines: Sequence[str], layout: FileLayout, test: str | None) -> DataError:
+    """Return an error whose commands that write a file of train write those of all splits."""
+    train = layout.train
+    files = [*train, *(path for path in layout.files if path not in train)]
+    if len(files) > 1 and all(map(os.path.isfile, files)):
+        lines = for_all_files(lines, files, test)
+    return DataError(*lines)
 
 
 def _are_wide_numbers(roles: Roles) -> bool:

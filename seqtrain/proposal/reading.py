@@ -68,7 +68,7 @@ from seqtrain.tables.formats import (
 )
 from seqtrain.tables.join import joined_source
 from seqtrain.tables.opening import STDIN, is_pipe, open_input, utf_16
-from seqtrain.tables.sources import FileSource, holds_whole_files, open_source
+from seqtrain.tables.sources import FileSource, open_source
 from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name
 
@@ -247,7 +247,9 @@ def source_for(files: Sequence[str], dialect: Dialect, layout: FileLayout) -> An
     if files[0].startswith(MEMORY):
         return table_named(files[0]).table
     paths = files[0] if len(files) == 1 else files
-    return joined_source(open_source(paths, dialect, pattern=layout.pattern), layout.joins)
+    whole_files = dialect.format == "txt" and layout.options.named("id") == [FILE]
+    source = open_source(paths, dialect, pattern=layout.pattern, whole_files=whole_files)
+    return joined_source(source, layout.joins)
 
 
 def _is_utf_16(path: str, format: str) -> bool:
@@ -419,7 +421,7 @@ def _leave_out(table: Table, undecodable: Sequence[str]) -> bool:
     Returns:
         False if the files must be read in another way.
     """
-    if not holds_whole_files(table.path) or len(undecodable) >= table.rows:
+    if not table.has_whole_files or len(undecodable) >= table.rows:
         return False
     if len(undecodable) > 1:
         more = f" and {len(undecodable) - 1:,} more"

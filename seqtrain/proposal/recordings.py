@@ -37,7 +37,7 @@ from seqtrain.proposal.roles import commands, set_command
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.tables.arrays import step_columns
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL
+from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT
 from seqtrain.tables.formats import columns_of_format, names_of, resolve_format
 from seqtrain.tables.sources import files_below, folder_entries, matching_files
 from seqtrain.text import display_name, quote
@@ -54,6 +54,8 @@ DIVISIONS = (
     "[._ -]*(?=(?<![0-9])[0-9]+$)",  # walking-up003: all before the number
 )
 """Patterns of what divides the name of a file into parts. The first that finds labels counts."""
+CLASS_OF_TEXTS = rf"(?P<{LABEL}>[^/]+)\.txt"
+"""Value of data.path if the name of each text file is a label."""
 PARTITION = re.compile(r"([A-Za-z_]\w*)=.*")
 """Name of a folder of a partition: a column and its value."""
 KINDS_OF_PART = {
@@ -171,10 +173,13 @@ def below_groups(pattern: str) -> str:
 def recognise_class_files(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:
     """Return a layout of files whose names are labels, and one for each column that may be it."""
     recordings = recordings_of(layout.train, layout.options)
-    if len(recordings) > MOST_CLASSES or name_patterns(recordings):
+    if name_patterns(recordings):
         return []
-    pattern, columns = _class_files(recordings, progress)
-    if pattern is None:
+    if layout.train != recordings and resolve_format((recordings or [""])[0], "auto") == "txt":
+        return _labelled_lines(layout, recordings, progress)
+    pattern = class_pattern(recordings)
+    columns = None if pattern is None else _possible_labels(recordings, progress)
+    if pattern is None or columns is None:
         return []
     command = set_command(f"data.path={flow(pattern)}")
     return [
@@ -183,29 +188,54 @@ def recognise_class_files(layout: FileLayout, progress: ReadingProgress) -> list
     ]
 
 
-def _class_files(
-    files: Sequence[str], progress: ReadingProgress
-) -> tuple[str | None, list[ColumnProfile]]:
-    """Return the value of data.path if each file is a class, and columns that may be the label.
+def _labelled_lines(
+    layout: FileLayout, recordings: Sequence[str], progress: ReadingProgress
+) -> list[Choice]:
+    """Return the layouts of a folder of texts whose lines may hold labels, or [].
+
+    The reader of such a folder takes any names of files as labels, and lines as texts.
+    """
+    if len(recordings) < 2:
+        return []
+    first = read_alone(recordings[0], progress)
+    files = pattern_of(recordings) or recordings
+    as_table = replace(layout, splits=layout.splits | {"train": files})
+    if first.has_columns and have_label(first):
+        return [Choice(init_line(*names_of(files)).strip(), as_table)]
+    columns = _possible_labels(recordings, progress)
+    if not columns:
+        return []
+    pattern = class_pattern(recordings) or CLASS_OF_TEXTS
+    labels = [("--set", f"data.path={flow(pattern)}")]
+    labels += [("--label", column.name_text) for column in columns]
+    lines = [init_line(*names_of(files), *words).strip() for words in labels]
+    return [Choice(line, as_table) for line in lines]
+
+
+def _possible_labels(files: Sequence[str], progress: ReadingProgress) -> list[ColumnProfile] | None:
+    """Return the columns that may be the label where each file may be a class, or None.
 
     Such files have equal columns, none of which is named like a label. A label has values that two
     files share. An id hasn't.
     """
-    pattern = class_pattern(files)
-    if pattern is None:
-        return None, []
     first, last = (read_alone(path, progress) for path in (files[0], files[-1]))
     if [column.name for column in first.columns] != [column.name for column in last.columns]:
-        return None, []
-    if have_label(first) or have_label(last):
-        return None, []
+        return None
+    if first.has_columns and (have_label(first) or have_label(last)):
+        return None
     columns = []
     for one, other in zip(first.columns, last.columns, strict=True):
         is_possible = one.can_be_label and other.can_be_label and not is_no_outcome(one)
         counts = one.kind == "number" and (np.diff(one.numbers) >= 0).all()  # such as trials
-        if is_possible and not counts and {*map(str, one.values)} & {*map(str, other.values)}:
+        is_text = one.name == TEXT and not first.has_columns
+        if (
+            is_possible
+            and not counts
+            and not is_text
+            and {*map(str, one.values)} & {*map(str, other.values)}
+        ):
             columns.append(one)
-    return pattern, columns
+    return columns
 
 
 def have_label(table: Table) -> bool:
@@ -290,24 +320,25 @@ def recordings_of_splits(files: Sequence[str], progress: ReadingProgress) -> Spl
     if len(files) < 2 or not all(map(os.path.isfile, files)):
         return None
     formats = {resolve_format(path, "auto") for path in files}
-    if len(formats) > 1 or not formats <= set(RECORDINGS):
+    if len(formats) > 1 or not formats <= {*RECORDINGS, "txt"}:
         return None
     splits: dict[str, list[str]] = {"train": []}
     for path in files:
         splits.setdefault(split_of(path) or "train", []).append(path)
     train = splits["train"]
-    if len(train) < 2:
+    names = {os.path.basename(path).lower().replace("train", "test") for path in train}
+    if len(train) < 2 or len(names) == 1:  # htrain.csv and htest.csv are no classes
         return None
     is_layout = partition_pattern(train) or _path_patterns(train, progress)
-    if not is_layout and not _class_files(train, progress)[0]:
+    if not is_layout and (not class_pattern(train) or _possible_labels(train, progress) is None):
         return None
     return {split: pattern_of(own) or own for split, own in splits.items()}
 
 
 def recordings_of(files: Sequence[str], options: InitOptions | None = None) -> list[str]:
-    """Return the files of recordings: several tables or arrays, by a pattern or in a folder.
+    """Return the files of recordings: several tables, arrays or texts, by a pattern or in a folder.
 
-    A folder may have a sub-folder for each class.
+    A folder may have a sub-folder for each class, which texts need no pattern for.
 
     Args:
         files: The files, or one folder.
@@ -325,6 +356,8 @@ def recordings_of(files: Sequence[str], options: InitOptions | None = None) -> l
         if len(others) <= MOST_OTHERS < len(found) - len(others):
             found = [path for path in found if path not in others]
     formats = {given or resolve_format(path, "auto") for path in found}
+    if formats == {"txt"} and not any(is_folder for _, is_folder in folder_entries(files[0])):
+        return found
     if len(formats) == 1 and formats <= set(RECORDINGS) and not deeper:
         return found
     return []
@@ -419,11 +452,12 @@ def with_pattern(layout: FileLayout, pattern: str) -> FileLayout:
         given["label"] = [LABEL]
     label = str(next(iter(layout.options.named("label")), LABEL))
     is_table = columns_of_format(format) != "none" or step_columns((recordings or files)[0])
-    if is_table and not are_classes(recordings or files, pattern, label):
+    is_text = format == "txt" and label in re.compile(pattern).groupindex
+    if (is_table or is_text) and not are_classes(recordings or files, pattern, label):
         given["id"] = layout.options.get("id", FILE)
     if os.path.isdir(files[0]) and recordings:
         given["format"] = format
-        if own != format:  # a folder of format csv holds files .csv
+        if own != format or format == "txt":  # a folder of format csv holds files .csv
             splits = layout.splits | {"train": pattern_of(recordings) or recordings}
             layout = replace(layout, splits=splits)
     group = SUBJECT if f"(?P<{SUBJECT}>" in pattern else None

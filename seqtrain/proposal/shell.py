@@ -4,6 +4,7 @@ import os
 import shlex
 import string
 from collections.abc import Sequence
+from contextlib import suppress
 
 from seqtrain.files.reading import compression_of, uncompressed
 
@@ -68,6 +69,50 @@ def rewritten_files(
         del written[1:]
     lines = [f"  {line}" for line, _ in written]
     return [*lines, " ".join(["  seqtrain init", *(target for _, target in written)])]
+
+
+def for_all_files(lines: Sequence[str], files: Sequence[str], test: str | None) -> list[str]:
+    """Return lines of a message whose commands that rewrite the first file rewrite all files.
+
+    The commands of `rewritten` are about the file of train. Those of the other splits have the same
+    form.
+
+    Args:
+        lines: Lines of the message.
+        files: The files of all splits, that of train first.
+        test: The file that is the test file by an option, or None.
+    """
+    sources = [f" < {shlex.quote(path)}" for path in files]
+    if len(files) > MOST_FILES or any(sources[1] in line for line in lines):
+        return list(lines)
+    first, *others = [os.path.splitext(os.path.basename(uncompressed(path)))[0] for path in files]
+    found, words = list[str](), dict[str, str]()
+    for line in lines:
+        command, _, target = line.rpartition(" > ")
+        name = _only_word(target)
+        if sources[0] in command and name.startswith(first):
+            found.append(line)
+            words[target] = target
+            for path, source, stem in zip(files[1:], sources[1:], others, strict=True):
+                own = shlex.quote(stem + name.removeprefix(first))
+                found.append(f"{command.replace(sources[0], source)} > {own}")
+                words[target] += f" --test {own}" if path == test else f" {own}"
+            continue
+        for target, all_targets in words.items():
+            start = f"  seqtrain init {target}"
+            if f"{line} ".startswith(f"{start} "):
+                line = f"  seqtrain init {all_targets}{line.removeprefix(start)}"
+        found.append(line)
+    return found
+
+
+def _only_word(text: str) -> str:
+    """Return the only word of a text as a shell reads it, or "" for other texts."""
+    with suppress(ValueError):  # a quote isn't closed
+        words = shlex.split(text)
+        if len(words) == 1:
+            return words[0]
+    return ""
 
 
 def rewritten_at_once(command: Sequence[str], path: str, suffix: str, *options: str) -> str:

@@ -27,7 +27,7 @@ from seqtrain.tables.blocks import (
 )
 from seqtrain.tables.cells import text_of
 from seqtrain.tables.formats import columns_of_format
-from seqtrain.tables.sources import matching_files
+from seqtrain.tables.sources import holds_whole_files, matching_files
 from seqtrain.text import display_name
 
 KEPT, KEPT_EVERY, PIECE = 200_000, 16, 200
@@ -89,6 +89,12 @@ class Table:
     def is_delimited(self) -> bool:
         """True for csv and tsv."""
         return self.format in ("csv", "tsv")
+
+    @property
+    def has_whole_files(self) -> bool:
+        """True if each file is a text. A folder for each class says so without an option."""
+        is_given = self.format == "txt" and self.options.named("id") == [FILE]
+        return is_given or holds_whole_files(self.path)
 
     @property
     def has_named_columns(self) -> bool:

@@ -298,7 +298,8 @@ def _fixed_roles(table: Table, columns: Columns) -> Roles:
     text, label = table.column(TEXT), table.column(LABEL)
     others = [x for x in columns if x.name not in (TEXT, LABEL, FILE, FOLDER)]
     for option in ("label", "sequence", "header"):
-        if options.named(option) and not others and table.layout.pattern is None:
+        is_fixed = table.layout.pattern is None and options.named(option) != [LABEL]
+        if options.named(option) and not others and is_fixed:
             raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     named = columns_named(others, options, "label") if options.named("label") != [LABEL] else []
     has_own = label is not None and label.can_be_label  # as an npz file with y has

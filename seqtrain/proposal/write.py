@@ -13,9 +13,8 @@ from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Setting, Settings
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.inspection import RARE
-from seqtrain.tables.blocks import LABEL, REST
+from seqtrain.tables.blocks import FILE, LABEL, REST
 from seqtrain.tables.formats import resolve_format
-from seqtrain.tables.sources import holds_whole_files
 from seqtrain.text import counted, listed, quote, shorten
 
 COMMENT_COLUMN = 44
@@ -116,8 +115,10 @@ def split_settings(
     else:
         unit = "windows"
     found = f"{facts.rows:,} {unit}, {len(facts.classes)} classes"
-    if os.path.isdir(table.path) and table.format == "txt":
-        is_whole = holds_whole_files(table.path)
+    is_whole = table.has_whole_files
+    if table.layout.pattern and table.format == "txt":
+        found += ": a row per file" if is_whole else ": a row per line"
+    elif os.path.isdir(table.path) and table.format == "txt":
         found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
     settings = {"data.train": Setting(splits["train"], found)}
     validation = splits["validation"]
@@ -175,7 +176,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "path": (layout.pattern, "parts of the names of files are columns"),
         "join": (list(layout.joins) or None, "columns of another file"),
         "sequence": _sequence(roles),
-        "id": (roles.id and roles.id.key, _about_id(roles)),
+        "id": _id(table, roles),
         "order": (roles.order.name, "sorts them"),
         "window": (roles.window, roles.reasons.get("window", "")),
         "steps": (roles.steps or None, "columns of a time step"),
@@ -238,11 +239,14 @@ def _sequence(roles: Roles) -> tuple[Any, str]:
     return [column.name for column in roles.sequence], reason
 
 
-def _about_id(roles: Roles) -> str:
-    """Return the reason for the value of data.id."""
-    if roles.id is None or len(roles.id.parts) == 1:
-        return "the rows of one value are a sequence"
-    return "the rows with equal values in all of these are a sequence"
+def _id(table: Table, roles: Roles) -> tuple[Any, str]:
+    """Return the value of data.id, and its reason."""
+    if roles.id is None:
+        is_given = table.has_whole_files and table.options.named("id")
+        return (FILE if is_given else None), "a file is a row, with all of its lines"
+    if len(roles.id.parts) == 1:
+        return roles.id.key, "the rows of one value are a sequence"
+    return roles.id.key, "the rows with equal values in all of these are a sequence"
 
 
 def _label(roles: Roles, facts: Facts) -> tuple[Any, str]:

@@ -16,7 +16,7 @@ from seqtrain.tables.delimited import DELIMITERS
 from seqtrain.tables.formats import MEMORY
 from seqtrain.tables.join import joined_source
 from seqtrain.tables.memory import TableSource
-from seqtrain.tables.sources import open_source, stamps
+from seqtrain.tables.sources import holds_whole_files, open_source, stamps
 from seqtrain.text import display_name
 
 QUOTES = {"standard": True, "none": False, "auto": None}
@@ -68,7 +68,7 @@ class Input:
                 self.path,
                 dialect,
                 pattern=schema.path,
-                whole_files=schema.whole_files and not self.labelled,
+                whole_files=schema.whole_files and not (self.labelled and self._has_classes),
                 must_match=self.labelled,
                 ids=() if self.labelled else schema.id_columns,
             )
@@ -78,6 +78,11 @@ class Input:
         if not (self.labelled or schema.is_wide):  # a prediction needs no labels
             needed = schema.roles(labelled=False).required
         return joined_source(source, schema.join, needed)
+
+    @property
+    def _has_classes(self) -> bool:
+        """True if the labels of whole files are names of folders: their paths have no others."""
+        return self.schema.path is None or holds_whole_files(self.path)
 
     def labels(self, known: LabelSet | None = None) -> LabelReader:
         """Return a reader of the labels of this input.

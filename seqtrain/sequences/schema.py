@@ -200,9 +200,13 @@ class Schema(Saved):
             named["one_hot"] = tuple(data.label)
         else:
             named["label"] = data.label
+        format = saved_format(resolve_format(path, data.format) or data.format)
+        if format == "txt" and data.id == FILE:  # a text has no columns that an id could join
+            named["id"] = None
+            whole_files = True
         schema = cls(
             **named,
-            format=saved_format(resolve_format(path, data.format) or data.format),
+            format=format,
             by_name=data.format == "auto",
             whole_files=whole_files,
         )

@@ -13,6 +13,8 @@ from typing import Any
 from seqtrain.errors import DataError
 from seqtrain.tables.blocks import (
     EVERYTHING,
+    FILE,
+    FOLDER,
     LABEL,
     SPLIT_VALUES,
     TEXT,
@@ -206,7 +208,8 @@ class _JoinedTable:
         self.name = join.source.name
         self.is_whole = selection.required is None
         if selection.required is not None:
-            names = [name for name in selection.required if name not in join.right]
+            given = {*join.right, FILE, FOLDER}  # any source has the place of a row itself
+            names = [name for name in selection.required if name not in given]
             if join.column is not None:  # the file's only column, under its new name alone
                 is_read = join.column in (*names, *selection.optional)
                 names = [join.own_name] if is_read else []

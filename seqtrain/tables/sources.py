@@ -77,10 +77,15 @@ class SourceFile:
         """
         for column in self.lacks:
             if column in (selection.required or ()):
+                remedy = "rename the file as those of train are named"
+                if self.path == STDIN:
+                    remedy = (
+                        "give the path of a file that is named as those of train, in place of -"
+                    )
                 raise UnreadableError(
                     None,
                     f"its path doesn't match data.path, which gives the column {quote(column)}; "
-                    "rename the file as those of train are named",
+                    f"{remedy}",
                 )
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
         given = {FILE: name, FOLDER: printable(folder), **self.fixed}

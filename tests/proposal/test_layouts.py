@@ -1374,3 +1374,159 @@ def test_folders_of_partitions_give_a_column_and_its_values(
     assert {*data.preprocessing.labels} == {*values}
     sequences = {"texts": 120, "a file for each sequence": 20}.get(form, 40)
     assert sum(map(len, data.splits.values())) == sequences
+
+
+def write_texts(folder: Path, draw, form: str, *, files: int = 60, lines: int = 3) -> list[str]:
+    """Write texts with labels in their names, such as a03_LABEL.txt; return the labels."""
+    labels = [name(draw) for _ in range(3)]
+    folder.mkdir()
+    for i in range(files):
+        own = [sentence(draw, labels[i % 3]) for _ in range(lines)]
+        text = "".join(f"{line}\n" for line in own)
+        Path(folder, form.format(label=labels[i % 3], i=f"{i:02}")).write_text(text)
+    return labels
+
+
+@pytest.mark.parametrize("form", ["{label}_{i}.txt", "a{i}-{label}.txt", "{i} {label}.txt"])
+@pytest.mark.parametrize("given", ["folder", "pattern", "files"])
+def test_a_text_with_a_label_in_its_name_is_a_row(tmp_path, monkeypatch, draw, cli, form, given):
+    monkeypatch.chdir(tmp_path)
+    labels = write_texts(Path("calls"), draw, form)
+    Path("calls/README").write_text("Calls of customers.\n")
+    files = {"folder": ["calls"], "pattern": ["calls/*.txt"], "files": sorted(glob("calls/*.txt"))}
+    said = cli("init", *files[given], "-o", "c.yaml").err
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 20)
+    assert "--set data.id=null" in said
+    cli("init", *files[given], "--set", "data.id=null", "-o", "lines.yaml")
+    assert class_counts("lines.yaml") == dict.fromkeys(labels, 60)
+    if given != "pattern":
+        return
+    cli("fit", "c.yaml", "--set", "training.max_epochs=1")
+    one = sorted(glob("calls/*.txt"))[0]
+    for path, rows in (("calls/*.txt", 60), (one, 1)):
+        predicted = cli("predict", path).out.splitlines()
+        assert len(predicted) == 1 + rows
+        assert predicted[1].startswith(f"{one}\t")
+
+
+def test_texts_of_a_line_each_are_rows_without_a_doubt(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    labels = write_texts(Path("notes"), draw, "{label}-{i}.txt", lines=1)
+    assert "data.id=null" not in cli("init", "notes", "-o", "c.yaml").err
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 20)
+
+
+def test_few_files_of_many_lines_are_asked_about(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    labels = write_texts(Path("parts"), draw, "{label}_{i}.txt", files=6, lines=40)
+    refused = cli("init", "parts", code=2).err
+    commands = re.findall(r"^seqtrain:   seqtrain (init .*?)  #", refused, re.M)
+    cli(*shlex.split(commands[0]), "-o", "c.yaml")
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 80)
+
+
+@pytest.mark.parametrize("form", ["{}_labelled.txt", "{}.txt", "part-{}.txt"])
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("header", [False, True])
+@pytest.mark.parametrize("given", ["folder", "files"])
+def test_lines_with_labels_arent_classes_by_their_file(
+    tmp_path, monkeypatch, draw, cli, form, side, header, given
+):
+    monkeypatch.chdir(tmp_path)
+    words = ["amazon", "imdb", "yelp"] if form != "part-{}.txt" else ["1", "2", "3"]
+    for word in words:
+        rows = [[sentence(draw), r % 2] for r in range(40)]
+        names = ["text", "sentiment"] if header else []
+        rows = [row[::-1] if side == 0 else row for row in rows]
+        names = names[::-1] if side == 0 else names
+        write(Path("shops", form.format(word)), names, rows, "\t")
+    files = ["shops"] if given == "folder" else sorted(glob("shops/*.txt"))
+    if given == "files" and form == "part-{}.txt":  # files of one table
+        cli("init", *files, "-o", "c.yaml")
+    elif header and given == "files":
+        refused = cli("init", *files, code=2).err
+        cli(*shlex.split(re.findall(r"seqtrain (init .*)", refused)[-1]), "-o", "c.yaml")
+    elif header:
+        cli("init", *files, "-o", "c.yaml")
+    else:
+        refused = cli("init", *files, code=2).err
+        commands = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+        (of_column,) = (line for line in commands if "--label " in line)
+        (of_names,) = (line for line in commands if "data.path" in line)
+        cli(*shlex.split(of_names, comments=True), "-o", "names.yaml")
+        assert class_counts("names.yaml") == {
+            form.format(word).removesuffix("_labelled.txt").removesuffix(".txt"): 40
+            for word in words
+        }
+        cli(*shlex.split(of_column, comments=True), "-o", "c.yaml")
+    assert class_counts("c.yaml") == {"0": 60, "1": 60}
+
+
+@pytest.mark.parametrize(
+    "files", [("htrain.csv", "htest.csv"), ("MyTestset.tsv", "MyTrainset.tsv")]
+)
+def test_a_test_file_of_any_name_is_a_command(tmp_path, monkeypatch, draw, cli, files):
+    monkeypatch.chdir(tmp_path)
+    for at, file in enumerate(files):
+        rows = [[sentence(draw, "xy"[r % 2]), "xy"[r % 2]] for r in range(60 + 20 * at)]
+        write(Path(file), ["text", "kind"], rows, "," if file.endswith(".csv") else "\t")
+    refused = cli("init", *files, code=2).err
+    command = re.findall(r"seqtrain (init .* --test .*)", refused)[0]
+    cli(*shlex.split(command), "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert sorted(files, key=str.lower) == [data.test, data.train]
+
+
+@pytest.mark.parametrize("names", [("a_TRAIN.txt", "a_TEST.txt"), ("it's.txt", "--test", "b.txt")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_commands_that_rewrite_files_rewrite_all_of_them(
+    tmp_path, monkeypatch, draw, cli, names, packed
+):
+    monkeypatch.chdir(tmp_path)
+    files = [f"{file}.gz" if packed and ".txt" in file else file for file in names]
+    for file in files:
+        lines = [
+            [r % 2 + 1, *(round(draw.gauss(r % 2, 1), 4) for _ in range(9))] for r in range(60)
+        ]
+        text = "".join("  ".join(map(str, line)) + "\n" for line in lines)
+        if packed and file != "--test":
+            Path(file).write_bytes(gzip.compress(text.encode()))
+        elif file != "--test":
+            Path(file).write_text(text)
+    refused = cli("init", *files, code=2).err
+    *writing, reading = re.findall(r"^seqtrain:   (.*)", refused, re.M)
+    for line in writing:
+        subprocess.run(line, shell=True, check=True)
+    cli(*shlex.split(reading)[1:], "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.test is not None
+    assert {name: len(x) for name, x in prepare(config).splits.items()}["test"] == 60
+
+
+@pytest.mark.parametrize("mark", [",", "\t"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_labels_by_a_key_without_a_name_are_a_command(
+    tmp_path, monkeypatch, draw, cli, mark, place
+):
+    monkeypatch.chdir(tmp_path)
+    ending = "csv" if mark == "," else "tsv"
+    events, labels = [], []
+    for key in range(1, 61):
+        events += [[key * 3, t, name(draw)[: 1 + key % 2]] for t in range(draw.randint(3, 6))]
+        labels.append([key % 2, key * 3] if place else [key * 3, key % 2])
+    write(Path("log_train.csv"), ["enrollment", "time", "event"], events)
+    write(Path(f"truth_train.{ending}"), [], labels, mark)
+    refused = cli("init", "log_train.csv", f"truth_train.{ending}", code=2).err
+    run_commands(cli, refused)
+    assert class_counts("c.yaml") == {"0": 30, "1": 30}
+
+
+def test_a_recording_from_stdin_needs_no_key_of_its_label(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    files = write_recordings(draw, "stems")
+    cli("init", "rec", "labels.csv", "--label", "activity", "-o", "c.yaml")
+    cli("fit", "c.yaml", "--set", "training.max_epochs=1")
+    by_path = cli("predict", files[3]).out.splitlines()[1].partition("\t")[2]
+    text = Path(files[3]).read_text()
+    by_pipe = cli("predict", "-", "--input-format", "csv", stdin=text).out.splitlines()[1]
+    assert by_pipe.partition("\t")[2] == by_path
