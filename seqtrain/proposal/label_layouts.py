@@ -62,8 +62,6 @@ LABEL_FILE_WORDS = TARGET_WORDS | {
     "subjects",
 }
 """Words in the name of a file that may hold a row for each recording."""
-MOST_REPEATED_KEYS = 0.1
-"""Largest share of rows of a table of labels whose keys may occur in another row by mistake."""
 PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")
 """Names of keys that any table may have."""
 FEWEST_KEYS = 4
@@ -373,7 +371,6 @@ def joined_by_key(
     if not commands:
         for table, other in pairs:
             refuse_names_of_sequences(table, other)
-            _refuse_repeated_keys(table, other)
             _refuse_nameless_keys(table, other)
         return None
     both = " and ".join(display_name(path) for path in files)
@@ -389,29 +386,6 @@ def _command_of_key(table: Table, other: Table, key: "_Key") -> str:
         words += ["--set", "data.bad_rows=drop"]
         comment += "; the rows of others are left out"
     return f"{init_line(table.path, *words)}  # {comment}"
-
-
-def _refuse_repeated_keys(table: Table, other: Table) -> None:
-    """Raise a DataError if a few keys of another table, which a table has, occur in several rows.
-
-    Raises:
-        DataError: The error has a command that keeps one of equal rows.
-    """
-    own = {column.name: column for column in table.columns if isinstance(column.name, str)}
-    for key in other.columns:
-        left, repeated = own.get(key.name_text), other.rows - key.distinct
-        is_key = left is not None and left.repeats and _has_values_of(left, key)
-        if is_key and 0 < repeated <= MOST_REPEATED_KEYS * other.rows:
-            value = quote(str(key.values[int(np.argmax(key.counts))]), 40)
-            line, target = rewriting(["awk", "!seen[$0]++"], other.path, "unique")
-            setting = f"data.join={flow([{'file': shlex.split(target)[0], 'on': key.name}])}"
-            raise DataError(
-                f"{other.name}: {key.shown} has values in several rows, such as {value}, but one "
-                f"row for each belongs to the rows of {table.name}; to leave out rows that are "
-                "equal to others:",
-                f"  {line}",
-                init_line(table.path, "--set", setting),
-            )
 
 
 def _refuse_nameless_keys(table: Table, other: Table) -> None:

@@ -29,7 +29,7 @@ from seqtrain.proposal.file_names import (
     split_of,
     words_of,
 )
-from seqtrain.proposal.first_lines import begin_with_labels, first_lines
+from seqtrain.proposal.first_lines import begin_with_labels, filled_lines, first_lines
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
     joined_by_key,
@@ -312,8 +312,8 @@ def _refuse_lines_of_numbers(given: Sequence[str], files: Sequence[str], found: 
         found: The reason why they aren't read as they are.
     """
     is_text = all(map(os.path.isfile, files)) and not compression_of(files[0])
-    lines = first_lines(files[0], Dialect("lines")) if is_text else []
-    lines = [line for line in lines if line.strip() and line[0] not in COMMENTS]
+    lines = filled_lines(files[0]) if is_text else []
+    lines = [line for line in lines if line[0] not in COMMENTS]
     rows = [re.split(BETWEEN_NUMBERS, line.strip()) for line in lines]
     if len(rows) < 2 or not all(map(is_number, rows[-1])):  # the first line may be names
         return
@@ -378,7 +378,7 @@ def _refuse_tables_as_texts(path: str, folders: Sequence[str]) -> None:
             as_texts,
         )
     for file in first:
-        lines = [line for line in first_lines(file, Dialect("lines")) if line.strip()]
+        lines = filled_lines(file)
         fields = re.split("[,;\t|]", lines[-2]) if len(lines) > 2 else []
         if len(fields) < 2 or 2 * sum(map(is_number, map(str.strip, fields))) < len(fields):
             return
@@ -454,7 +454,7 @@ def _without_labels(files: Sequence[str]) -> Sequence[str]:
         if not words_of(other) <= TARGET_WORDS:
             continue
         is_aligned = num_lines(path, blank=True) == num_lines(other, blank=True)
-        are_few = REPEATS * len(set(first_lines(other, Dialect("lines")))) <= num_lines(other)
+        are_few = REPEATS * len(set(first_lines(other))) <= num_lines(other)
         if (is_aligned and are_few) or begin_with_labels(path, other):
             return [path]
     return files

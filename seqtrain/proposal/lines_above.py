@@ -10,7 +10,7 @@ from dataclasses import replace
 from seqtrain.errors import DataError
 from seqtrain.proposal.first_lines import first_lines
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.shell import init_line, perl_literal, rewritten_files
+from seqtrain.proposal.shell import init_line, perl_literal, rewritten
 from seqtrain.tables.blocks import REST, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import COMMENTS, DELIMITERS, form_of
@@ -90,7 +90,7 @@ def _removing(number: int, pattern: str, files: Sequence[str], ending: str) -> l
     perl = ["perl", "-0777", "-pe", rf"s/\A{pattern}//"]
     if os.path.isfile(files[0]):
         command = ["tail", "-n", f"+{number + 1}"] if len(files) == 1 else perl
-        return rewritten_files(command, files, "table", ending)
+        return rewritten(command, files[0], "table", ending=ending)
     new = f"{files[0].rstrip(os.sep)}-tables"
     copy = shlex.join(["cp", "-r", files[0], new])
     edit = shlex.join(["find", new, "-type", "f", "-exec", perl[0], "-i", *perl[1:]])

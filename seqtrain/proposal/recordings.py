@@ -228,12 +228,8 @@ def _possible_labels(files: Sequence[str], progress: ReadingProgress) -> list[Co
         is_possible = one.can_be_label and other.can_be_label and not is_no_outcome(one)
         counts = one.kind == "number" and (np.diff(one.numbers) >= 0).all()  # such as trials
         is_text = one.name == TEXT and not first.has_columns
-        if (
-            is_possible
-            and not counts
-            and not is_text
-            and {*map(str, one.values)} & {*map(str, other.values)}
-        ):
+        are_shared = not {*map(str, one.values)}.isdisjoint(map(str, other.values))
+        if is_possible and are_shared and not (counts or is_text):
             columns.append(one)
     return columns
 

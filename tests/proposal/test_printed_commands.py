@@ -232,20 +232,6 @@ def test_ragged_fields_between_tabs_with_the_label_last(tmp_path, monkeypatch, c
     assert {*prepare(config).preprocessing.labels} == {"v", "w"}
 
 
-def test_a_repeated_row_of_a_table_of_labels_is_left_out(tmp_path, monkeypatch, cli):
-    monkeypatch.chdir(tmp_path)
-    draw = random.Random(7)
-    rows = [[f"r{i}", step, round(draw.gauss(i % 2, 1), 2)] for i in range(60) for step in range(6)]
-    write(Path("d/events.csv"), ["run", "t", "level"], rows)
-    labels = [[f"r{i}", "pq"[i % 2]] for i in range(60)]
-    write(Path("d/labels.csv"), ["run", "state"], [*labels, labels[5], labels[9]])
-    refused = cli("init", "d", code=2).err
-    assert run_printed(refused, "awk", "d/labels.csv").name == "labels-unique.csv"
-    cli(*shlex.split(re.findall("seqtrain (init .*)", refused)[-1]), "-o", "c.yaml")
-    config = parse_config(Path("c.yaml").read_text())
-    assert {*prepare(config).preprocessing.labels} == {"p", "q"}
-
-
 def test_labels_of_another_number_of_rows_are_named(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     draw = random.Random(8)
