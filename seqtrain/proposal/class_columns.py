@@ -51,7 +51,7 @@ def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
     raise DataError(
         f"{table.name}: no column has values that repeat as labels do; if the names of columns are "
         f"the labels ({listed(names)}), write a row for each text:",
-        *rewritten(command, table.layout.files[0], "texts", ending=".csv"),
+        *rewritten(command, table.file, "texts", ending=".csv"),
         "else add a column of labels, and give --label COLUMN",
     )
 

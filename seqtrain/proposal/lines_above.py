@@ -44,7 +44,7 @@ def refuse_lines_above(
         raise DataError(
             f"{display_name(path)}: begins with a line of Unix times, and one of rates; to remove "
             "these:",
-            *_removing(2, r"[0-9]{9}.*\n.*\n", files, os.path.splitext(path)[1]),
+            *_removing(2, r"[0-9]{9}.*\n.*\n", path, files, os.path.splitext(path)[1]),
         )
     is_read = dialect.format != "txt" and form.skipped
     if is_read or options.get("header") is False or REST in options.named("sequence"):
@@ -57,10 +57,11 @@ def refuse_lines_above(
     mark = max(found, key=lines[-1].count)
     start, above = begins[mark] or 0, next(filter(str.strip, lines))
     ending = ".tsv" if mark == "\t" else ".csv"
+    pattern = rf"(?:.*\n){{{start}}}(?={perl_literal(lines[start])})"
     raise DataError(
         f"{display_name(path)}: a table seems to begin on line {start + 1}, below other lines, "
         f"such as {quote(above, 40)}; to remove these:",
-        *_removing(start, rf"(?:.*\n){{{start}}}(?={perl_literal(lines[start])})", files, ending),
+        *_removing(start, pattern, path, files, ending),
     )
 
 
@@ -78,19 +79,20 @@ def _begins_with_times(lines: Sequence[str]) -> bool:
     return len({*first}) == len({*second}) == 1 and first[0] >= FIRST_TIME > 100 * largest
 
 
-def _removing(number: int, pattern: str, files: Sequence[str], ending: str) -> list[str]:
+def _removing(number: int, pattern: str, path: str, files: Sequence[str], ending: str) -> list[str]:
     """Return lines with commands that remove first lines of files, and read what is left.
 
     Args:
         number: Number of the lines.
         pattern: Pattern of perl for these lines. Files without them don't change.
-        files: The files, or one folder.
+        path: The first file of train.
+        files: The files of all splits, or one folder.
         ending: Ending of the names of new files.
     """
     perl = ["perl", "-0777", "-pe", rf"s/\A{pattern}//"]
     if os.path.isfile(files[0]):
         command = ["tail", "-n", f"+{number + 1}"] if len(files) == 1 else perl
-        return rewritten(command, files[0], "table", ending=ending)
+        return rewritten(command, path, "table", ending=ending)
     new = f"{files[0].rstrip(os.sep)}-tables"
     copy = shlex.join(["cp", "-r", files[0], new])
     edit = shlex.join(["find", new, "-type", "f", "-exec", perl[0], "-i", *perl[1:]])
