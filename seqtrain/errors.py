@@ -204,8 +204,9 @@ _repeated: set[tuple[str, str, int]] = set()
 def warn(*lines: str) -> None:
     """Issue a SeqtrainWarning for each message in `lines`.
 
-    The warning names the line of the user's code that called this package, or that called
-    scikit-learn. A call of scikit-learn, such as a search, gives an equal warning only once.
+    A line that begins with a blank is a command, which belongs to the message above. The warning
+    names the line of the user's code that called this package, or that called scikit-learn. A call
+    of scikit-learn, such as a search, gives an equal warning only once.
     """
     frame: FrameType | None = sys._getframe()
     level = 0
@@ -217,8 +218,13 @@ def warn(*lines: str) -> None:
         packages.add(package)
         frame = frame.f_back
         level = level + 1
-    for line in lines:
-        text = in_python(line)
+    messages = list[str]()
+    for line in map(in_python, lines):
+        if line.startswith(" ") and messages:
+            messages[-1] += f"\n{line}"
+        else:
+            messages.append(line)
+    for text in messages:
         if frame is not None and len(packages) > 1:
             place = (text, frame.f_code.co_filename, frame.f_lineno)
             if place in _repeated:

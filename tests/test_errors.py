@@ -41,6 +41,13 @@ def test_a_warning_names_the_line_of_the_caller():
     assert caught[0].filename == __file__
 
 
+def test_a_command_belongs_to_the_warning_above():
+    with pytest.warns(SeqtrainWarning) as caught:
+        warn("few rows; to add some:", "  cat a.csv", "  cat b.csv", "few labels")
+    texts = [str(each.message) for each in caught]
+    assert texts == ["few rows; to add some:\n  cat a.csv\n  cat b.csv", "few labels"]
+
+
 def test_an_interrupted_run_names_python_arguments_also_after_pickling():
     stopped = Interrupted(2, either("resume with: seqtrain fit c.yaml --resume", "resume=True"))
     for error in (stopped, pickle.loads(pickle.dumps(stopped))):

@@ -3,6 +3,7 @@
 import doctest
 import io
 import os
+import random
 import re
 import shlex
 import shutil
@@ -161,13 +162,45 @@ def test_notebook_session_shows_what_its_page_says(workplace, monkeypatch):
     assert result.failed == 0, "".join(said)
 
 
-def test_own_data_configs_are_valid(tmp_path):
+def test_own_data_configs_are_valid(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("recordings").mkdir()
+    Path("recordings/a.csv").touch()
     texts = (block for language, block in BLOCKS["README.md"] if language == "yaml")
     configs = []
     for text in texts:
         (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
         configs.append(load_config(tmp_path / "my.yaml").data)
-    assert [data.sequence or data.id for data in configs] == [["title", "body"], "visitor"]
+    found = [data.sequence or data.id for data in configs]
+    assert found == [["title", "body"], "visitor", "file"]
+
+
+def test_recordings_with_a_table_of_labels_are_predicted(tmp_path, monkeypatch, capsys):
+    """The commands run as written, and init writes the config that the page shows."""
+    (block,) = (text for _, text in BLOCKS["README.md"] if "recordings labels.csv" in text)
+    shown = next(text for _, text in BLOCKS["README.md"] if "train: recordings" in text)
+    monkeypatch.chdir(tmp_path)
+    draw, labels = random.Random(0), ["file,label"]
+    for folder in ("recordings", "new-recordings"):
+        Path(folder).mkdir()
+        for number in range(40):
+            rows = [f"{t},{draw.gauss(number % 2, 1)},{draw.random()}" for t in range(20)]
+            path = Path(folder, f"rec_{number:03}.csv")
+            path.write_text("\n".join(["t,x,y", *rows]) + "\n")
+            labels.append(f"{path.name},{'ok' if number % 2 else 'worn'}")
+    Path("labels.csv").write_text("\n".join(labels[:41]) + "\n")
+    for words in seqtrain_commands(block):
+        options = ["--set", "training.max_epochs=1"] if words[0] in ("init", "fit") else []
+        with pytest.raises(SystemExit) as ended:
+            run([*words, *options])
+        assert ended.value.code == 0, capsys.readouterr().err
+    Path("shown.yaml").write_text(shown)
+    written, page = load_config("pumps.yaml").data, load_config("shown.yaml").data
+    assert page.model_dump(exclude={"number_bins"}) == written.model_dump(exclude={"number_bins"})
+    predicted = Path("predictions.csv").read_text().splitlines()
+    assert [Path(row.split(",")[0]).name for row in predicted[1:]] == [
+        f"rec_{number:03}.csv" for number in range(40)
+    ]
 
 
 @pytest.mark.parametrize("path", [*(ROOT / "configs").rglob("*.yaml")], ids=lambda x: x.name)

@@ -179,10 +179,13 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SCORED_SPLITS if getattr(config.data, name) is not None]
-        raise ConfigError(
+        lines = [
             f"{parameter('split')}: {run.path} has no {split} split; give {parameter('split')} "
             f"{one_of(given)}, or {A_FILE}"
-        )
+        ]
+        if given == ["train"]:
+            lines.append("to score rows that weren't trained on: seqtrain fit CONFIG --folds 5")
+        raise ConfigError(*lines)
     joins: Any = tuple(config.data.join or ())
     schema = replace(classifier.preprocessing.schema, join=joins)
     held_out = held_out_fractions(config.data)

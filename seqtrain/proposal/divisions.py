@@ -51,6 +51,7 @@ BEGINNINGS = {
     "arff": "(?i:@relation).*",
 }
 """Maps formats without columns to patterns of the first line of a file of an unknown ending."""
+IN_QUOTES = re.compile(r'"[^"]*"')
 LABELS_BETWEEN_BLANKS = {
     0: ("first", r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'),
     -1: (
@@ -204,9 +205,9 @@ def command_for_unknown(path: str) -> list[str]:
     if format is None:
         refuse_marks(path, LINES)
         mark = find_delimiter(lines)
-        if not all(mark in line for line in lines if line.strip()):
+        if not all(mark in IN_QUOTES.sub("", line) for line in lines if line.strip()):
             refuse_labels_before_blanks(path, LINES)
-            return []
+            return ["if its lines are no table, write one as csv: values, an id, and a label"]
         format = "tsv" if mark == "\t" else "csv"
     return [f"it seems to be {format}; to read it so:", init_line(path, "--format", format)]
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, either
 from seqtrain.proposal.names import KNOWN_NAMES
-from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
+from seqtrain.proposal.options import COLUMN_OPTIONS, INIT_COMMAND, InitOptions
 from seqtrain.proposal.profile import LIST_KINDS, LONGEST_LABEL, ColumnProfile, Columns
 from seqtrain.tables.cells import is_number, items_of
 from seqtrain.text import quote
@@ -89,7 +89,9 @@ def has_header(file: str, first: Sequence[str], columns: Columns, options: InitO
             return True
     raise DataError(
         f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
-        "columns; give --header or --no-header"
+        "columns; choose one:",
+        f"  {either(f'{INIT_COMMAND} --header', 'header=True')}  # they are names",
+        f"  {either(f'{INIT_COMMAND} --no-header', 'header=False')}  # they are values",
     )
 
 

@@ -78,10 +78,6 @@ BETWEEN_NUMBERS = r"[\s,;|]+"
 
 TEST_IN_WORD = re.compile("test|valid|eval|dev", re.IGNORECASE)
 """Part of a word in the name of a file that may be no file of train, such as htest.csv."""
-ADVICE_TO_JOIN = (
-    "or, if one has further columns of the other's rows, give one of them and --set "
-    "'data.join=[{file: OTHER, on: COLUMN}]'"
-)
 FEWEST_TEXTS = 20
 """Fewest files of several lines each that are texts, and no collections of texts."""
 
@@ -172,11 +168,7 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
         role = "train" if len(files) == 1 else split_of(path) or "train"
         known = found.setdefault(role, [])
         if known and NUMBER_IN_NAME.sub("0", known[0]) != NUMBER_IN_NAME.sub("0", path):
-            raise DataError(
-                f"{role}: both {quote(known[0])} and {quote(path)} may be it; give the file to "
-                "train on, name the others …validation… and …test…, or give --test FILE",
-                *(_commands_for_equal_columns(files) or [ADVICE_TO_JOIN]),
-            )
+            raise _two_files_of(role, known[0], path, files)
         known.append(path)
     if "train" not in found:
         raise DataError(
@@ -210,6 +202,30 @@ def _commands_for_equal_columns(files: Sequence[str]) -> list[str]:
     if pattern is not None:
         lines += ["or, if they are parts of one table:", init_line(pattern)]
     return lines
+
+
+def _two_files_of(role: str, first: str, second: str, files: Sequence[str]) -> DataError:
+    """Return the error that two different files may be the same split.
+
+    Args:
+        role: The split.
+        first: One of the files.
+        second: The other file.
+        files: All files.
+    """
+    both = f"{role}: both {quote(first)} and {quote(second)} may be it"
+    if role != "train":
+        return DataError(f"{both}; give one of them, or copy their rows into one file")
+    lines = _commands_for_equal_columns(files)
+    if not lines:
+        join = flow([{"file": second, "on": "COLUMN"}])
+        lines = [
+            "or, if it has further columns of the same rows, with the column that both have:",
+            init_line(first, "--set", f"data.join={join}"),
+        ]
+    return DataError(
+        f"{both}; name files of other splits …validation… and …test…, or give --test FILE", *lines
+    )
 
 
 def _check_texts(path: str, options: InitOptions) -> None:

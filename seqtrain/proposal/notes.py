@@ -192,25 +192,37 @@ def empty_rows(facts: Facts) -> Iterator[str]:
         )
 
 
-def files_of_other_splits(found: Findings) -> Iterator[str]:
-    """Yield a line about each file beside the only file of train that may be another split.
+def files_of_other_splits(found: Findings) -> list[str]:
+    """Return lines about the files beside the only file of train that may be other splits.
 
     Their names differ only in the words of splits: test.csv, reviews_dev.csv. There is none beside
-    a file that is train though its own name is that of another split.
+    a file that is train though its own name is that of another split. The last line is the command
+    of the user with these files.
     """
     train = found.splits["train"]
     if not isinstance(train, str) or not os.path.isfile(train):
-        return
+        return []
     if split_of(train) not in (None, "train"):
-        return
+        return []
     own, format = words_of(train) - SPLIT_VALUES, resolve_format(train, "auto")
+    others, chosen = list[str](), dict[str, str]()
     for path in inside(os.path.dirname(train))[0]:
-        split = split_of(path)
-        if split in (None, "train", *found.splits) or words_of(path) - SPLIT_VALUES != own:
+        split = split_of(path) or "train"
+        if split in ("train", *found.splits) or words_of(path) - SPLIT_VALUES != own:
             continue
         if resolve_format(path, "auto") == format:
-            command = init_line(train, path).strip()
-            yield f"{path} isn't used; to score it, or predict it if it has no labels: {command}"
+            others.append(path)
+            chosen.setdefault(split, path)
+    if not others:
+        return []
+    unused = f"{listed(others)} {'isn' if len(others) == 1 else 'aren'}'t used"
+    command = found.command
+    if not command.startswith("seqtrain init"):  # a call in Python
+        command = shlex.join(["seqtrain", "init", train])
+    return [
+        f"{unused}; to score each, or predict it if it has no labels:",
+        f"  {command} {shlex.join(chosen.values())} --force",
+    ]
 
 
 def few_rows(found: Findings, config: Config) -> Iterator[str]:

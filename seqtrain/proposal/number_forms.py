@@ -57,7 +57,8 @@ LARGEST_SHARE_REPEATED = 0.5
 """Share of rows whose token occurs again below which tokens tell nothing about other rows."""
 READINGS_OF_DATES = {"day": "%d/%m/%y", "month": "%m/%d/%y", "year": "%y/%m/%d"}
 """Forms of dates by what comes first."""
-YEARS, CLOCKS = ("%y", "%Y"), ("", " %H:%M", " %H:%M:%S")
+YEARS = ("%y", "%Y")
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 REWRITING_CELLS = (
     "import csv, sys; from datetime import datetime; k = int(sys.argv[1]); "
     'r = csv.reader(sys.stdin, delimiter="{mark}"); '
@@ -317,13 +318,16 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
     """
     if roles.id is None or roles.order or not table.has_named_columns:
         return
-    unread = [x for x in table.columns if x.kind == "time" and np.isnan(x.numbers).all()]
-    for column in unread:
+    times = [x for x in table.columns if x.kind == "time" and not x.is_constant]
+    for column in times:
+        if np.isfinite(column.numbers).any():
+            continue
         cells = [str(value).strip() for value in column.values if str(value).strip()]
         for _, first, form in sorted(_readings_of_dates(cells)):
             command = _rewriting_cells(column, table, WITH_YEAR_FIRST, form)
             line = rewritten_at_once(command, table.file, first)
-            yield f"{column.shown}: if the {first} comes first: {line}"
+            yield f"{column.shown}: if the {first} comes first:"
+            yield f"  {line}"
 
 
 def commands_for_marks(table: Table) -> list[str]:

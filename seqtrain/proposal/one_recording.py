@@ -52,11 +52,11 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
         place = table.columns.index(again) + 1
         rule = f"n && ${place} + 0 < last {{part++}} {{n++; last = ${place} + 0}}"
         sequences = counted(counters[again], "sequence")
-        found = f"{again.shown} begins again, which makes {sequences}"
+        found = f"{again.shown} begins again, which makes {sequences}; number them in a column"
         comment = "a sequence ends where it begins again"
     elif size >= SHORTEST_PART:
         rule = f"{{part = int(n / {size}); n++}}"
-        found = f"the rows are one recording, and parts of {size} rows can be held out"
+        found = f"the rows are one recording; divide it into parts of {size} to hold some out"
         comment = "no window crosses parts; for another recording, scores may be lower"
     else:
         return []
@@ -72,7 +72,7 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
         code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
         code += f"{rule} {{print $0, part + 0}}"
         lines = rewritten(awk_of(table, code), table.file, "parts", options)
-    return [f"if a row is a time step: {found}; number them in a column:", *lines]
+    return [f"if a row is a time step: {found}:", *lines]
 
 
 def is_plain_table(table: Table, columns: Columns) -> bool:

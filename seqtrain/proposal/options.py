@@ -30,7 +30,7 @@ class InitOptions:
     Attributes:
         settings: The settings, as they were passed.
         given: Maps each given option to its value, and NAME of each setting `data.NAME=value`. An
-            option has precedence over a setting of the same name.
+            option has precedence over a setting of the same name, except null.
 
     Args:
         settings: Further keys of the config, as `section.key=value`.
@@ -52,6 +52,8 @@ class InitOptions:
             value = read_option(text)
             is_given = not isinstance(value, Unreadable) and value != "auto"
             if section == "data" and is_given:
+                if value is None:  # the setting leaves the key out of the config
+                    self.given.pop(name, None)
                 self.given.setdefault(name, value)
 
     def get(self, name: str, default: Any = None) -> Any:

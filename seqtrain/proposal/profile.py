@@ -939,8 +939,12 @@ class ColumnProfile:
             kind = counted(self.distinct, "value")
         elif self.is_duration:
             kind = "times"
+        elif self.kind in SHOWN_KINDS:
+            kind = SHOWN_KINDS[self.kind]
+        elif self.words > 1:
+            kind = f"text, {self.words:.1f} words per row"
         else:
-            kind = SHOWN_KINDS.get(self.kind, f"text, {self.words:.3g} words per row")
+            kind = "text, a word per row"
         return f"{name} ({kind})"
 
 

@@ -161,7 +161,7 @@ def propose(
     warnings += points_of_steps(table, roles)
     found.rows["train"] = facts.rows
     many_empty = list(empty_rows(facts))
-    others = list(files_of_other_splits(found))
+    others = files_of_other_splits(found)
     warnings += [*_read_other_splits(found, reports), *table.warnings, *table.notices]
     warnings += roles.warnings
     warnings += sentinel_doubts(roles.numbers(), options.get("na_values"))
@@ -251,7 +251,7 @@ def _read_other_splits(found: Findings, reports: ReadingProgress) -> Iterator[st
             reason = "has no labels"
             joins = found.table.layout.joins
             if alone and alone[0] != joins[0]["file"]:  # the first one has the labels
-                reason = f"has no file as {alone[0]} is of train"
+                reason = f"lacks a file such as {alone[0]}, which train has"
             yield f"{path} {reason}, so it isn't data.{name}; {_prediction_of(path, found)}"
             continue
         found.rows[name] = other.rows + other.empty

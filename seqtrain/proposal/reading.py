@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, parameter
 from seqtrain.files.reading import path_problem
 from seqtrain.proposal.chat_lines import refuse_chats
 from seqtrain.proposal.divisions import (
@@ -58,10 +58,10 @@ from seqtrain.tables.blocks import (
 from seqtrain.tables.conversions import refuse_unreadable
 from seqtrain.tables.delimited import DELIMITERS, DOUBLED_QUOTES
 from seqtrain.tables.formats import (
-    ENDINGS,
     FORMATS,
     IN_MEMORY,
     MEMORY,
+    TRAINING_FORMATS,
     check_encoding,
     columns_of_format,
     resolve_format,
@@ -70,7 +70,7 @@ from seqtrain.tables.join import joined_source
 from seqtrain.tables.opening import STDIN, is_pipe, open_input, utf_16
 from seqtrain.tables.sources import FileSource, open_source
 from seqtrain.tables.xlsx import sheet_names
-from seqtrain.text import display_name
+from seqtrain.text import display_name, one_of
 
 MOVING = {
     True: (
@@ -164,7 +164,8 @@ def data_format(path: str, given: str) -> str:
         except (OSError, ValueError) as error:
             raise path_problem(path, error, DataError) from None
         refuse_unreadable(path)
-        unknown = f"its ending names no format; known are {', '.join(ENDINGS)}; or give --format"
+        known = one_of(TRAINING_FORMATS)
+        unknown = f"its ending names no format; give {parameter('format')}, one of {known}"
         raise DataError(f"{display_name(path)}: {unknown}", *command_for_unknown(path))
     return format
 

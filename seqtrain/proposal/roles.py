@@ -18,11 +18,13 @@ from seqtrain.proposal.cell_kinds import Floats
 from seqtrain.proposal.names import (
     ACCEPTED,
     GROUP_NAMES,
+    LABEL_NAMES,
     LANGUAGE_NAMES,
     TEXT_NAMES,
     is_code_or_owner,
     is_decision,
     is_no_outcome,
+    last_word,
     may_own,
     names_outcome,
     names_outcomes,
@@ -34,7 +36,14 @@ from seqtrain.proposal.names import (
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.order import Order
-from seqtrain.proposal.profile import FREE_WORDS, LABEL_KINDS, ColumnProfile, Columns, determines
+from seqtrain.proposal.profile import (
+    FREE_WORDS,
+    LABEL_KINDS,
+    ColumnProfile,
+    Columns,
+    determines,
+    without,
+)
 from seqtrain.proposal.shell import set_option
 from seqtrain.sequences.labels import LabelReader
 from seqtrain.sequences.schema import EVERY
@@ -231,6 +240,9 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
         marks = _command_for_marks(best)
         # Beside other columns, two flags of a row are rarely its labels.
         lines = [*marks, *lines] if all(map(_holds_truth_values, best)) else [*lines, *marks]
+        for column in without(columns, candidates):
+            if column.is_number and last_word(column) in LABEL_NAMES:
+                lines.append(f"if it is {column.shown}, write classes in place of its numbers")
         raise DataError(marked("--label: several columns may hold the label; choose one:"), *lines)
     repeated = [x for x in columns if x.repeats_as_labels and x.kind in ("number", "time")]
     if repeated:
@@ -238,9 +250,9 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
             marked("--label: only numbers or dates repeat as labels do; if one is the label:"),
             *commands("label", repeated),
         )
-    advice = marked("give --label COLUMN")
+    advice = marked("add a column of labels, or name it (--label COLUMN)")
     if any(column.kind in ("number", "amount") for column in columns):
-        advice = f"group numbers into classes, or {advice}"
+        advice = f"{advice}; group numbers into classes"
     for column in columns:
         if names_outcome(column) and column.distinct == 1 and column.rows > 1:
             one = quote(str(column.values[0]), 40)

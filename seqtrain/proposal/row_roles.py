@@ -45,7 +45,6 @@ from seqtrain.proposal.roles import (
     choose_label,
     columns_named,
     command_naming,
-    described_columns,
     listed_commands,
     options_naming,
     other_labels,
@@ -251,25 +250,38 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
             return chosen
     if not candidates.lists and not texts and len(others) > 2:
         raise DataError(*_few_numbers(numbers or others, others, label))
-    advice = marked("give --sequence COLUMN, or --id COLUMN if a row is a time step")
+    raise DataError(*_unclear_sequence(candidates))
+
+
+def _unclear_sequence(found: _Candidates) -> list[str]:
+    """Return the lines of an error: a command for each column that may be the sequence or the id.
+
+    Other columns are named at the end.
+    """
+    label, others = found.label, found.others
     ids = [x for x in others if _may_be_id(x, label) or _repeats_with_label(x, label)]
-    possible = [x for x in without(others, ids) if x in texts or x.kind in LIST_KINDS]
-    lines = described_columns(without(others, [*ids, *possible]))
-    lines = lines if others else ["  the label only"]
+    possible = [x for x in without(others, ids) if x in found.texts or x.kind in LIST_KINDS]
+    lines = list[str]()
     for column in ids:
         rows = f"the rows of one {column.shown} are a sequence"
         lines += listed_commands("id", [(column, rows)])
     lines += listed_commands(
         "sequence", [(x, x.describe().rpartition("(")[2][:-1]) for x in possible]
     )
-    joined = [x for x in texts if x in possible]
-    numbered = [columns for columns in largest_groups(joined) if len(columns) > 2]
-    for columns in numbered or [joined[:2]]:
+    texts = [x for x in found.texts if x in possible]
+    numbered = [columns for columns in largest_groups(texts) if len(columns) > 2]
+    for columns in numbered or [[*filter(_may_be_spelled, texts)][:2]]:
         if len(columns) > 1:
             lines.append(f"  {command_naming('sequence', columns)}  # joins them")
-    raise DataError(
-        f"--sequence: it isn't clear which column holds the sequence; {advice}; found:", *lines
-    )
+    problem = "it isn't clear which column holds the sequence; choose one:"
+    if not lines:
+        problem = "no other column holds a sequence"
+    if not ids:
+        lines.append(marked("if a row is a time step, name the column of the id: --id COLUMN"))
+    rest = [column.describe() for column in without(others, [*ids, *possible])]
+    if rest:
+        lines.append(f"other columns: {listed(rest, MOST_LISTED)}")
+    return [f"--sequence: {label.shown} is read as the label, but {problem}", *lines]
 
 
 def _may_be_spelled(column: ColumnProfile) -> bool:
@@ -370,9 +382,9 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     if texts and is_table and all(column.is_category for column in texts):
         values = f"{counted(texts[0].distinct, 'value')} of {quote(texts[0].name_text, 20)}"
         raise DataError(
-            f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
-            "COLUMN and --label COLUMN, with one label per sequence (add it, or the file that has "
-            "it), or --sequence",
+            f"--id: it looks like a row per time step ({values} in {texts[0].rows:,} rows), but no "
+            "column has the same label in all rows of a sequence",
+            marked("add it, or the file that has it, and name both: --id COLUMN --label COLUMN"),
             *_commands_for_windows(texts, found.label),
             *_command_for_numbers([x for x in others if x.kind == "number" and not x.is_unique]),
         )
@@ -485,9 +497,8 @@ def _few_numbers(
         label: Column of the label.
     """
     lines = [
-        f"--sequence: found {counted(len(numbers), 'column')} of one number each; a series has "
-        f"one cell, {FEWEST_WIDE} or more numbered columns, or {FEWEST_GIVEN} that you name; if "
-        "a row is a time step, give --id COLUMN (and data.window)"
+        f"--sequence: found {counted(len(numbers), 'column')} of one number each, but no sequence; "
+        + marked("if a row is a time step, name the column of the id: --id COLUMN")
     ]
     for column in others:
         if label is not None and _may_be_moment(column, label):
@@ -528,7 +539,7 @@ def _command_for_numbers(numbers: Columns) -> list[str]:
     for columns in groups.values():
         if FEWEST_GIVEN <= len(columns) <= MOST_LISTED:
             setting = f"data.sequence={flow([column.name for column in columns])}"
-            lines.append(f"  {set_command(setting)}  # if each column is a time step of the row")
+            lines.append(f"  {set_command(setting)}  # if these are the time steps of a row")
     return lines
 
 
@@ -594,10 +605,13 @@ def fields_problem(column: ColumnProfile, text: ColumnProfile | None = None) -> 
 def are_wide_codes(columns: Columns) -> bool:
     """Return True if whole numbers from 0 on in columns are codes.
 
-    Codes repeat in every column, and neighbours aren't similar. Pixels and sensors are similar.
+    Codes repeat in every column, and neighbours aren't similar. Pixels and sensors are similar. So
+    are the marks of a student, compared with those of others.
     """
     if any(column.has_decimal_commas or column.kind != "number" for column in columns):
         return False
     rows = np.stack([column.numbers[:PROBED_ROWS] for column in columns], axis=1)
     rows = rows[np.isfinite(rows).all(axis=1)]
-    return FEWEST_MEASURED < len(np.unique(rows)) <= rows.size / 4 and are_codes(rows)
+    if not FEWEST_MEASURED < len(np.unique(rows)) <= rows.size / 4:
+        return False
+    return bool((np.diff(rows) ** 2).mean() >= rows.var()) and are_codes(rows)

@@ -58,6 +58,7 @@ from seqtrain.proposal.time_kinds import (
     is_calendar,
     is_dated,
     is_time_of_day,
+    problem_of_dates,
 )
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
 from seqtrain.tables.times import DURATION, WEEKDAY
@@ -108,6 +109,7 @@ class StepColumns:
         # The others of an order, such as a time of day, tell more than the place of a step.
         self.first = next(iter(self.order.columns), None)
         self.is_sorted, self.is_given = not options.leaves_out("order"), options.get("order")
+        self.leaves_out_static = options.leaves_out("static")
         self.chosen = columns_named(columns, options, "steps")
         given = options.get("steps")
         self.given_kinds = given if isinstance(given, dict) else {}
@@ -139,11 +141,12 @@ class StepColumns:
                 roles.ignore(column, reason)
             else:
                 self._assign(column)
-        if roles.static:
+        if roles.static and not self.leaves_out_static:
             names = listed([quote(name) for name in roles.static])
             roles.warnings.append(
-                f"{names}: one value per {self.id.name}, used as row features (data.static); "
-                "leave out what isn't known when the label is to be predicted"
+                f"{names}: one value per {self.id.name}, used as row features; leave out what "
+                "isn't known when the label is to be predicted, or all: "
+                + set_option("data.static=null")
             )
             if self.label.name == LABEL and self.id.name == FILE:  # both of the paths
                 roles.warnings += self._labels_of_files()
@@ -384,12 +387,14 @@ class StepColumns:
                 self.roles.steps[ELAPSED] = "order"
             steps = self.rows.steps(order)
             yield from self._newest_first(steps)
-            is_mixed = (steps > 0).any() and np.count_nonzero(steps < 0) > len(steps) / 10
+            ties, falls = self.rows.ties(order), np.count_nonzero(steps < 0)
+            is_mixed = (steps > 0).any() and falls > (0 if ties else len(steps) / 10)
             if self.id.is_contiguous and is_mixed and not is_dated(order.columns[0]):
+                equal = f", which comes again in {counted(ties, 'row')}" if ties else ""
                 option = set_option("data.order=null")
                 yield (
                     f"rows of one {self.id.shown} stand together, but not in the order of "
-                    f"{order.shown}; if the file has them in time: {option}"
+                    f"{order.shown}{equal}; if the file has them in time: {option}"
                 )
             yield from self._undecided_ties(order)
             if not self.is_given and self.id.name != "":  # a list of objects has an order
@@ -449,11 +454,11 @@ class StepColumns:
         for column in self.columns:
             is_date = column.kind == "time" and column not in self.per_id
             if is_date and np.isnan(column.numbers).all():
-                cell = next(filter(None, column.values), "")
+                cell = quote(next(filter(None, column.values), ""), 30)
+                problem = problem_of_dates(column) or f"{cell} can be read in several ways"
                 yield (
-                    f"rows are used in the order of the file: the dates of {column.shown}, "
-                    f"such as {quote(cell, 30)}, can be read in several ways or in none; write "
-                    "them as 2024-03-01 or 2024-03-01T09:51, or sort the file"
+                    f"{column.shown}: {problem}, so rows are used in the order of the file; to "
+                    "sort them, write dates as 2024-03-01 or 2024-03-01T09:51"
                 )
             if self.roles.steps.get(column.name_text) == "token" and self._may_be_time(column):
                 yield (
@@ -494,14 +499,14 @@ class StepColumns:
                 f"all rows of one {part.shown} have one label; if they are one sequence: {options}"
             )
         for column in self.columns:
-            is_named = is_trial(column) or names_owner(column)
-            if column is self.label or column in self.per_id or not is_named:
+            is_part = is_trial(column) or names_owner(column) or not self.id.is_contiguous
+            if column is self.label or column in self.per_id or not is_part:
                 continue
             both = JoinedColumn(*self.id.parts, column)
             if both.is_contiguous and 2 * both.distinct <= both.rows:
                 yield (
-                    f"{column.shown} changes within {self.id.shown}, and its rows stand together: "
-                    f"if each {column.shown} is a sequence: {options_naming('id', both.parts)}"
+                    f"the rows of one {self.id.shown} and one {column.shown} stand together; if "
+                    f"these are a sequence: {options_naming('id', both.parts)}"
                 )
 
     def _labelled_parts(self) -> list[ColumnProfile]:

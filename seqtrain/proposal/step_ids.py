@@ -99,7 +99,7 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
             return column
     if ids:
         raise DataError(
-            "--id: a row is a time step, but several columns may hold its id; choose one:",
+            "--id: a row is a time step, but several columns may name its sequence; choose one:",
             *commands("id", ids),
         )
     return None

@@ -32,7 +32,9 @@ from seqtrain.proposal.roles import (
     columns_named,
     commands,
     likeliest_labels,
+    options_naming,
     other_labels,
+    set_command,
 )
 from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.step_columns import StepColumns
@@ -97,8 +99,8 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
         if given and len(likely) == 1:
             _check_labels(given[0], likely[0], columns, options)
         raise DataError(
-            "--id: no such column has values that repeat, each with one label, and several of each "
-            "label; give --id and --label"
+            "--id: no such column names sequences: its values must repeat, each with one label, "
+            "and several for each label; name the columns: --id COLUMN --label COLUMN"
         )
     if roles is None:
         _refuse_without_names(columns, options)
@@ -115,7 +117,7 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
         else:
             ignored = ""
         raise DataError(
-            f"--steps: no column is left{ignored}; a step needs at least one; name others"
+            f"--steps: no column is left for a time step, which needs one{ignored}; name it"
         )
     if roles.steps or roles.sequence:
         return roles
@@ -293,22 +295,27 @@ def _check_labels(
         return
     rows = rows[np.argsort(id.codes[rows], kind="stable")]
     mean = label_runs(id.codes[rows], label.codes[rows]).mean()
-    changes = f"--label: {label.shown} changes within {id.shown}, after {mean:.1f} rows on average"
+    changes = (
+        f"--id: the rows of one {id.shown} have several labels, for {label.shown} changes after "
+        f"{mean:.1f} of them on average"
+    )
     others = without(columns, [*id.parts, label])
     has_sequence = any(map(can_be_sequence, others))
     is_sorted = bool(options.named("order") or find_order(others, id))
     if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
-        window = set_option("data.window={steps: 16, stride: 8, label: last}")
-        advice = f"for a label of the last row of each 16 of them, add the option: {window}"
+        window = set_command("data.window={steps: 16, stride: 8, label: last}")
+        lines = ["to cut them into windows of 16 rows, with the label of the last one:"]
+        lines.append(f"  {window}")
     elif has_sequence:
         group = set_option(f"data.group={id.parts[0].name}")
-        advice = f"so each row is a sequence: leave out --id; {group} keeps those of one together"
+        lines = [f"if each row is a sequence, give in place of --id: {group}"]
     else:
-        advice = (
-            "so they aren't in time, or belong to several sequences: name the column that sorts "
-            "them (--order), or that tells these apart (--id)"
-        )
-    raise DataError(f"{changes}; {advice}")
+        lines = [
+            "if they aren't in the order of time, name the column that sorts them: --order COLUMN",
+            "if one holds several sequences, name the column that tells these apart, too: "
+            f"{options_naming('id', id.parts)} --id COLUMN",
+        ]
+    raise DataError(changes, *lines)
 
 
 def _refuse_without_names(columns: Columns, options: InitOptions) -> None:
@@ -333,7 +340,7 @@ def _refuse_without_names(columns: Columns, options: InitOptions) -> None:
     lines = [choice for _, choice in sorted(choices)] if is_sorted else []
     if lines and not options.named("label"):
         raise DataError(
-            marked("--id: rows seem to be time steps, but not which column is the id; choose one:"),
+            marked("--id: rows seem to be time steps; choose the column that names a sequence:"),
             *lines,
         )
 
@@ -346,5 +353,5 @@ def _roles_by_values(roles: Roles) -> str:
         order = f", {roles.order.shown} as the time"
     return (
         f"the columns have no names; by their values, {roles.id.shown} is read as the id{order}, "
-        f"{roles.label.shown} as the label; if they are others, give --id, --order, --label"
+        f"{roles.label.shown} as the label; to choose others: --id, --order, --label"
     )

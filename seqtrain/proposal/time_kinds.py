@@ -8,7 +8,17 @@ import numpy as np
 from seqtrain.proposal.cell_kinds import Floats
 from seqtrain.proposal.names import is_span, is_time
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.tables.times import DAY, EPOCH, LOG_YEAR, WEEKDAY
+from seqtrain.tables.blocks import BadCellError
+from seqtrain.tables.times import (
+    DATE,
+    DAY,
+    DAY_FIRST,
+    EPOCH,
+    LOG_YEAR,
+    MONTH_FIRST,
+    WEEKDAY,
+    read_moment,
+)
 
 CALENDAR = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])(\d{4}(\d\d)?)?")
 """Pattern of a date written as a whole number, such as 20240301, with a time of day or without."""
@@ -21,6 +31,28 @@ EPOCHS = (6e8, 2.2e9)
 """Unix times of 1989 to 2039. Numbers of this size are times whatever the name of the column."""
 START_OF_LOG_YEAR, DAYS_OF_YEAR = DAY * (date(LOG_YEAR, 1, 1).toordinal() - EPOCH), 366
 """Seconds since 1970 of the year of dates without a year, and its number of days."""
+
+MOST_TRIED = 20_000
+"""Number of dates of a column that are read to find one that can't be."""
+
+
+def problem_of_dates(column: ColumnProfile) -> str | None:
+    """Return the reason why a date of a column can't be read, or None if there is no such date.
+
+    The type of date counts as which most dates can be read.
+    """
+    texts = [text for text in map(str, column.values[:MOST_TRIED]) if text.strip()]
+    fewest: list[str] | None = None
+    for type in (DATE, DAY_FIRST, MONTH_FIRST):
+        problems = list[str]()
+        for text in texts:
+            try:
+                read_moment(text, type)
+            except BadCellError as error:
+                problems.append(str(error))
+        if fewest is None or len(problems) < len(fewest):
+            fewest = problems
+    return fewest[0] if fewest else None
 
 
 def holds_dates(column: ColumnProfile) -> bool:

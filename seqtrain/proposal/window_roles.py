@@ -27,7 +27,6 @@ from seqtrain.proposal.step_ids import (
     have_names,
     may_name_sequences,
 )
-from seqtrain.text import listed
 
 SHORTEST, LONGEST = 4, 128
 """Fewest and most time steps of a proposed window."""
@@ -144,13 +143,11 @@ def _windows_of(
         return roles
     roles.window = _window(id, label, rows)
     rule = WINDOW_RULES[roles.window["label"]]
-    changes = f"{label.shown} changes within {id.shown}"
-    roles.reasons["window"] = f"{changes}; {rule}"
-    steps = listed([f"{name}: {value}" for name, value in roles.window.items()], 3)
+    roles.reasons["window"] = rule
     roles.warnings.append(
-        f"{changes}, after {runs.mean():.0f} rows on average: its rows are cut into windows "
-        f"({steps}), and {rule}; windows of one {id.shown} stay on one side of a split. Fit the "
-        "steps to your sampling rate"
+        f"{label.shown} changes within one {id.shown}, after {runs.mean():.0f} rows on average, so "
+        f"the rows are cut into windows of {roles.window['steps']}; to choose another number: "
+        "steps in data.window"
     )
     return roles
 

@@ -177,7 +177,7 @@ def column_settings(table: Table, roles: Roles, facts: Facts) -> Settings:
         "join": (list(layout.joins) or None, "columns of another file"),
         "sequence": _sequence(roles),
         "id": _id(table, roles),
-        "order": (roles.order.name, "sorts them"),
+        "order": (roles.order.name, "sorts the rows of a sequence"),
         "window": (roles.window, roles.reasons.get("window", "")),
         "steps": (roles.steps or None, "columns of a time step"),
         "static": (roles.static or None, "columns with one value per sequence"),
@@ -234,7 +234,7 @@ def _sequence(roles: Roles) -> tuple[Any, str]:
         return roles.sequence[0].name, "lists of objects; each object is a time step"
     if len(roles.sequence) == 1:
         return roles.sequence[0].name, "column of the sequence"
-    reasons = {"features": "its channels or time steps", "tokens": "a symbol each"}
+    reasons = {"features": "its channels or time steps", "tokens": "each column is a symbol"}
     reason = reasons.get(roles.kind, "the texts of these columns, joined")
     return [column.name for column in roles.sequence], reason
 

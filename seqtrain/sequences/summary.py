@@ -418,9 +418,9 @@ def label_doubts(
         )
     if not multi_label and rare_class(list(counts.values())) is not None:
         least = min(counts, key=lambda label: counts[label])
-        advice = "compare F1, average precision and AUC"
+        advice = "accuracy says little about it; compare F1, average precision and AUC"
         if counts[least] >= FEWEST_OF_A_CLASS:
-            advice += "; training.thresholds says when it is predicted, if validation holds "
-            advice += f"{FEWEST_OF_A_CLASS} of them"
+            advice += "; training.thresholds chooses from which probability on it is predicted, if "
+            advice += f"validation has {FEWEST_OF_A_CLASS} of them"
         found = f"{counts[least]:,} of {sum(counts.values()):,} {unit}"
         yield f"{quote(least)} is the label of {found}: {advice}"

@@ -321,22 +321,27 @@ def missing_columns(
     """
     present = list(present)
     if len(absent) <= MOST_MISSING:
-        return [missing_name("column", x, present, keys.get(x)) for x in absent]
+        return [missing_name("column", x, present, keys) for x in absent]
     others = listed([quote(str(x)) for x in absent[1:]], MOST_NAMES)
-    first = missing_name("column", absent[0], present, keys.get(absent[0]))
+    first = missing_name("column", absent[0], present, keys)
     return [first, f"further missing columns: {others}"]
 
 
-def missing_name(what: str, name: Name, present: Iterable[Name], key: str | None = None) -> str:
+def missing_name(
+    what: str, name: Name, present: Iterable[Name], keys: Mapping[Name, str] | None = None
+) -> str:
     """Return the message that a column or field is missing, with the nearest name there is.
+
+    The nearest name is one that the config doesn't use: W9 isn't a misspelt W10.
 
     Args:
         what: "column" or "field".
         name: The name that is missing, or an index.
         present: The names that there are.
-        key: Key of the config that names it, or None.
+        keys: Maps names to the keys of the config that name them, or None.
     """
     present = list(present)
+    key = keys.get(name) if keys else None
     names = [each for each in present if isinstance(each, str)]
     near = None
     if isinstance(name, int):
@@ -345,11 +350,11 @@ def missing_name(what: str, name: Name, present: Iterable[Name], key: str | None
     else:
         found = listed([quote(each) for each in names], MOST_NAMES) or "none"
         message = f"no {what} {quote(name)}; found {found}"
-        near = nearest(name, names)
+        near = nearest(name, [each for each in names if not keys or each not in keys])
     if key is not None:
         message += f"; {key} names it"
-    if near and key is not None:
-        message += f": if {quote(near)} is meant, rename it or change {key}"
-    elif near:
+    if near:
         message += f"; did you mean {quote(near)}?"
+    if near and key is not None:
+        message += f" Rename the {what}, or change {key}"
     return message

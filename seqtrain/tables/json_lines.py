@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, BinaryIO, TypeAlias
 
@@ -19,6 +19,7 @@ from seqtrain.tables.blocks import (
     Block,
     CellsByName,
     Dialect,
+    Name,
     Reasons,
     Selection,
     UnreadableError,
@@ -32,6 +33,9 @@ BY_COLUMNS = (
     "one JSON object; expected one object per row, as pandas writes with to_json(orient='records')"
 )
 LIST_PER_LINE = "a list per line; expected an object per line, or one list of all objects"
+AS_TABLE = "if it is a table, give --input-format csv (to train, data.format: csv)"
+SEPARATOR = re.compile(r"[,;\t|]")
+"""What may separate the columns of a table."""
 FEWEST_OF_A_COLUMN = 4
 """An object of objects holds columns if these have more than so many keys for each of them."""
 LOADING, DUMPING = (
@@ -143,7 +147,7 @@ def _columns(objects: Sequence[Any], selection: Selection, problems: Reasons) ->
         try:
             columns[name] = [each[name] for each in objects]
         except KeyError:
-            columns[name] = _nested(objects, str(name), missing, selection.keys.get(name))
+            columns[name] = _nested(objects, str(name), missing, selection.keys)
     for row, reasons in missing.items():
         if len(reasons) > MOST_MISSING:
             reasons[1:] = [f"{len(reasons) - 1} more fields are missing"]
@@ -157,20 +161,25 @@ def _columns(objects: Sequence[Any], selection: Selection, problems: Reasons) ->
 
 
 def _nested(
-    objects: Sequence[Any], name: str, missing: dict[int, list[str]], key: str | None = None
+    objects: Sequence[Any],
+    name: str,
+    missing: dict[int, list[str]],
+    keys: Mapping[Name, str] | None = None,
 ) -> list[Any]:
     """Return a field of each object, or None and an entry of `missing` where it isn't there."""
     cells = []
     for row, fields in enumerate(objects):
         try:
-            cells.append(field_of(fields, name, key=key))
+            cells.append(field_of(fields, name, keys=keys))
         except LookupError as error:
             cells.append(None)
             missing.setdefault(row, []).append(str(error.args[0]))
     return cells
 
 
-def field_of(fields: Any, name: str, outer: str = "", key: str | None = None) -> Any:
+def field_of(
+    fields: Any, name: str, outer: str = "", keys: Mapping[Name, str] | None = None
+) -> Any:
     """Return a field of an object.
 
     Args:
@@ -178,7 +187,7 @@ def field_of(fields: Any, name: str, outer: str = "", key: str | None = None) ->
         name: Name of the field. A name that isn't a field itself, such as `a.b`, means the field b
             of the object a.
         outer: Names of the objects around this one, for messages.
-        key: Key of the config that names the field, for messages, or None.
+        keys: Maps names to the keys of the config that name them, for messages, or None.
 
     Raises:
         LookupError: If there is no such field, with a message.
@@ -188,9 +197,9 @@ def field_of(fields: Any, name: str, outer: str = "", key: str | None = None) ->
     first, _, rest = name.partition(".")
     nested = fields.get(first)
     if rest and isinstance(nested, dict):
-        return field_of(nested, rest, f"{outer}{first}.", key)
+        return field_of(nested, rest, f"{outer}{first}.", keys)
     present = [outer + each for each in fields]
-    raise LookupError(missing_name("field", outer + name, present, key))
+    raise LookupError(missing_name("field", outer + name, present, keys))
 
 
 def has_cell(fields: Any, name: str) -> bool:
@@ -266,6 +275,8 @@ def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[Pars
                     problem += f"; {CUT_OFF}"
                 if not text.lstrip().startswith("{"):
                     problem = f"expected a JSON object, found {quote(text, 40)}: {error}"
+                    if line == 1 and SEPARATOR.search(text):
+                        problem += f"; {AS_TABLE}"
         yield line, value, problem
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
-from seqtrain.errors import DataError
+from seqtrain.errors import DataError, parameter
 from seqtrain.files.reading import compression_of, import_zstd, open_regular, path_problem
 from seqtrain.tables.blocks import UnreadableError
 from seqtrain.text import display_name
@@ -45,18 +45,30 @@ MARK_IN_WORD = re.compile(
 UTF_8_MARK = b"\xef\xbb\xbf"
 CARRIAGE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 """A carriage return that isn't part of a line end ``\\r\\n``."""
-MAGIC = {
-    b"\x1f\x8b": "gzip data; name the file NAME.gz, or pipe it by zcat FILE",
-    b"PK\x03\x04": "a zip archive (or npz, xlsx)",
-    b"BZh91AY": "bzip2 data; decompress it first: bunzip2 -k FILE",
-    b"\xfd7zXZ\0": "xz data; decompress it first: unxz -k FILE",
-    b"\x28\xb5\x2f\xfd": "zstd data; name the file NAME.zst, or pipe it by zstdcat FILE",
-    b"PAR1\x15": "a parquet file",
-    b"\x93NUMPY": "a numpy array",
-    b"\x89HDF": "an HDF5 file",
-    b"%PDF-": "a PDF",
-}
-"""Maps the first bytes of binary files to the name of their type, for messages."""
+
+
+def _named_like(found: str, format: str) -> str:
+    """Return the words for a file of a format that its name or an option must tell."""
+    option = parameter("input_format", format)
+    return f"{found}; name it NAME.{format}, or predict it with {option}"
+
+
+MAGIC = (
+    (b"\x1f\x8b", b"", "gzip data; name the file NAME.gz, or pipe it by zcat FILE"),
+    (b"PK\x03\x04", b"xl/", _named_like("a workbook of Excel", "xlsx")),
+    (b"PK\x03\x04", b".npy", _named_like("arrays of numpy", "npz")),
+    (b"PK\x03\x04", b"", "a zip archive; unpack it first: unzip FILE"),
+    (b"BZh91AY", b"", "bzip2 data; decompress it first: bunzip2 -k FILE"),
+    (b"\xfd7zXZ\0", b"", "xz data; decompress it first: unxz -k FILE"),
+    (b"\x28\xb5\x2f\xfd", b"", "zstd data; name the file NAME.zst, or pipe it by zstdcat FILE"),
+    (b"PAR1", b"", _named_like("a parquet file", "parquet")),
+    (b"ARROW1\0\0", b"", _named_like("an Arrow file", "arrow")),
+    (b"\x93NUMPY", b"", "an array of numpy; name the file NAME.npy"),
+    (b"\x89HDF", b"", "an HDF5 file; name it NAME.h5: init prints a command that converts it"),
+    (b"\xd0\xcf\x11\xe0", b"", "an old file of Office; save it as .xlsx or .csv"),
+    (b"%PDF-", b"", "a PDF; copy its table or text into a file of csv"),
+)
+"""Binary files: their first bytes, a part of their first block, and words for a message."""
 
 
 @contextmanager
@@ -286,7 +298,7 @@ class TextLines:
         """Yield blocks of bytes that end at the end of a line, or of the file."""
         read: Callable[[int], bytes] = self.stream.read1  # type: ignore[attr-defined]
         part = read(BLOCK_BYTES)
-        found = [name for magic, name in MAGIC.items() if part.startswith(magic)]
+        found = [kind for start, mark, kind in MAGIC if part.startswith(start) and mark in part]
         if not found and utf_16(part) is not None:
             found = ["UTF-16 text; set data.encoding (--encoding): utf-16"]
         if found:

@@ -70,7 +70,7 @@ CLOCK = (
     rf"(?:(?P=colon)(?P<second>\d\d){DECIMALS})?{HALF}"
 )
 ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?"
-YEAR, DAY_NAME = r"(?P<year>\d{4}|\d\d)", r"(?:[A-Za-z-]{2,14}[.,]{0,2} )?"
+YEAR, DAY_NAME = r"(?P<year>\d{4}|\d\d)", r"(?:(?P<word>[A-Za-z-]{2,14})[.,]{0,2} )?"
 KNOWN_DAY = r"(?:(?P<day_name>[A-Za-z]{2,})(?:-feira)?[.,]{0,2} +)?"
 DAY_OF_MONTH, OF = r"(?P<day>\d\d?)(?:er|o|st|nd|rd|th|\.)?", r"(?:del? )?"
 MONTH_NAME = r"(?P<name>[A-Za-z]{3,})\.?"
@@ -298,6 +298,7 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
         month = 6 * found["half_year"] - 5
     if parts.get("day_name") and not _place_of(parts["day_name"].lower(), WEEKDAYS):
         raise _unlike(text, type)
+    named = parts.get("day_name") or parts.get("word") or ""
     if len(parts.get("year", "")) == 2:
         year += 1900 if year >= 70 else 2000
     if parts.get("name"):
@@ -313,6 +314,10 @@ def _moment(parts: dict[str, str], text: str, type: str) -> Moment:
             day = date(year, month, found.get("day", 1))
     except ValueError:
         raise _unlike(text, type) from None
+    if len(named) > 2 and "year" in found:  # two letters are those of other days elsewhere
+        weekday = _place_of(named.lower(), WEEKDAYS)
+        if weekday and weekday != day.isoweekday():
+            raise BadCellError(f"found {quote(text)}, but {day.isoformat()} is a {day:%A}")
     is_midnight = hour == 24 and not (minute or second or decimals.strip("0"))
     if minute > 59 or second > 59 or (hour > 23 and not is_midnight):  # 24:00 as in ISO 8601
         raise _unlike(text, type)

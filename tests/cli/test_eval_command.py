@@ -103,7 +103,9 @@ def test_without_a_test_split_the_splits_that_there_are_are_named(project, cli):
     assert found[1:] == ["written: report.html"]
     for words in (["eval", "r"], ["errors", "r"]):
         advice = "r has no test split; give --split train, or a labelled file with --data"
-        assert cli(*words, code=2).problems == [f"seqtrain: --split: {advice}"]
+        first, second = cli(*words, code=2).problems
+        assert first == f"seqtrain: --split: {advice}"
+        assert "--folds 5" in second
         cli(*words, "--split", "train")
 
 

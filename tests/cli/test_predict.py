@@ -4,24 +4,29 @@ import csv
 import io
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from seqtrain.cli.main import run as run_program
 from tests.helpers.packing import needs_zstd, unpack
 from tests.helpers.tiny import (
     CONFIG,
     file_size_limit,
     fit,
     rows,
+    series,
     trained_folder,
     write_jsonl,
+    write_npz,
     write_table,
 )
 
@@ -118,6 +123,109 @@ def test_what_is_advised_about_standard_input_works(tmp_path, cli, kind, memo, g
         assert f"--input-format {option}" in cli(*command, stdin=given, code=2).err
         command += ["--input-format", option]
     assert cli(*command, stdin=given).out.count("\n") == 3
+
+
+@pytest.mark.parametrize("ending", ["parquet", "xlsx", "npz"])
+def test_binary_files_of_standard_input_are_read_as_the_message_says(
+    trained, trained_features, tmp_path, cli, ending
+):
+    path = tmp_path / f"in.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.table({"text": TEXTS}), path)
+    elif ending == "xlsx":
+        book = pytest.importorskip("openpyxl").Workbook()
+        for text in ("text", *TEXTS):
+            book.active.append([text])
+        book.save(path)
+    else:
+        write_npz(path, series(5, seed=9), ["c0"] * 5)
+    run = (trained_features if ending == "npz" else trained) / "run"
+    said = cli("predict", "-", run, stdin=path.read_bytes(), code=2).err
+    (option,) = re.findall(r"--input-format \w+", said)
+    piped = cli("predict", "-", run, *option.split(), stdin=path.read_bytes())
+    assert piped.out == cli("predict", path, run).out
+    assert len(read(piped.out)) == 6
+
+
+def sentence(row: int) -> str:
+    return " ".join(["rise", "climb", "fall", "sink"][row % 2 :: 2] * (1 + row % 3))
+
+
+STEPS = [[f"s{n}", k, sentence(n).split()[0], n % 2 + k / 9] for n in range(24) for k in range(4)]
+PIPED: dict[str, tuple[list[str], list[list[Any]], list[str]]] = {
+    "text": (["memo"], [[sentence(n)] for n in range(24)], []),
+    "symbols": (["memo"], [[sentence(n).split()] for n in range(24)], ["data.kind=tokens"]),
+    "series": (["memo"], [[[n % 2 + k / 7 for k in range(3 + n % 4)]] for n in range(24)], []),
+    "wide series": ([f"t{k}" for k in range(9)], [[n % 2 + k / 7 for k in range(9)]
+                    for n in range(24)], []),
+    "steps": (["who", "at", "page", "heat"], STEPS, []),
+    "messages": (["conversation_id", "turn", "text"], [[*row[:2], f"{row[2]} so n{i} {row[3]}"]
+                 for i, row in enumerate(STEPS)], []),
+    "chats": (["memo"], [[[{"role": "user", "content": sentence(n)}] * 2] for n in range(24)], []),
+    "events": (["memo"], [[[{"page": sentence(n).split()[0], "heat": n % 2 + k / 9}
+               for k in range(2 + n % 3)]] for n in range(24)], []),
+    "windows": (["who", "at", "heat", "force"], [[f"m{n // 80}", n % 80, n // 20 % 2 + n % 7 / 9,
+                n % 5 / 3] for n in range(640)], []),
+    "several labels": (["memo"], [[sentence(n)] for n in range(24)], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PIPED)
+def test_standard_input_gives_the_rows_of_the_file(tmp_path, monkeypatch, cli, kind):
+    monkeypatch.chdir(tmp_path)
+    names, rows, sets = PIPED[kind]
+    labels = ["hot", "new"] if kind == "several labels" else ["label"]
+    repeats = len(rows) // 24 if kind in ("steps", "messages") else 1
+
+    def marks(row: int) -> list[Any]:
+        of = row // repeats if kind != "windows" else row // 20
+        return [of % 2, (of // 2) % 2] if len(labels) > 1 else ["xy"[of % 2]]
+
+    def shown(cell: Any) -> Any:
+        return json.dumps(cell) if isinstance(cell, list) else cell
+
+    for name, number in (("train", len(names) + len(labels)), ("new", len(names))):
+        table = [[*row, *marks(n)][:number] for n, row in enumerate(rows)]
+        header = [*names, *labels][:number]
+        write_jsonl(Path(f"{name}.jsonl"), [dict(zip(header, x, strict=True)) for x in table])
+        with Path(f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([header, *(map(shown, x) for x in table)])
+    options = [word for name in labels for word in ("--label", name)]
+    options += [word for setting in sets for word in ("--set", setting)]
+    if kind == "messages":
+        options += ["--id", "conversation_id", "--sequence", "text"]
+    cli("init", "train.csv", "-o", "c.yaml", "--set", "training.max_epochs=1", *options)
+    cli("fit", "c.yaml", "--quiet", "--run-dir", "run")
+    expected = read(cli("predict", "train.csv", "run").out)
+    lines = [x for x in expected[0] if x in ("first_line", "last_line")]
+    assert bool(lines) == (kind == "windows")
+    for format in ("csv", "jsonl"):
+        given = Path(f"new.{format}").read_bytes()
+        piped = read(cli("predict", "-", "run", "--input-format", format, stdin=given).out)
+        assert piped == read(cli("predict", f"new.{format}", "run").out)
+        assert [row[len(lines) :] for row in piped] == [row[len(lines) :] for row in expected]
+        if lines:  # only csv has a line of names
+            first = [int(row[0]) for row in piped[1:]]
+            assert first == [int(row[0]) - (format == "jsonl") for row in expected[1:]]
+        if format == "csv" and kind in ("steps", "messages", "events", "windows"):
+            assert read(cli("predict", "-", "run", stdin=given).out) == piped
+        else:
+            refused = cli("predict", "-", "run", stdin=given, code=2).err
+            assert re.findall(r"--input-format (\w+)", refused)[0] == format
+
+
+def test_a_terminal_is_told_that_lines_are_read(trained, capsys, monkeypatch):
+    controller, device = pty.openpty()
+    os.write(controller, b"rise the climb\nfall\n\x04")
+    with open(device, encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(SystemExit) as ended:
+            run_program(["predict", "-", str(trained / "run")])
+    os.close(controller)
+    out, err = capsys.readouterr()
+    assert ended.value.code == 0
+    assert len(read(out)) == 3
+    assert "Ctrl-D" in err
 
 
 def test_standard_input_in_utf_16(trained, cli):

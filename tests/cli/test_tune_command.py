@@ -77,6 +77,14 @@ def test_a_failed_trial_is_noted_and_no_more(beside):
     assert found[0]["state"] == "complete"
 
 
+@pytest.mark.parametrize(("budget", "unit"), [("7", True), ("7s", False), ("1.5", True)])
+def test_a_budget_without_a_unit_is_seconds_and_said(trained, cli, monkeypatch, budget, unit):
+    """The search of `trained` has its trials, so that none begins."""
+    monkeypatch.chdir(trained)
+    command = ["tune", "c.yaml", "--run-dir", "best", "--trials", "6", "--budget", budget]
+    assert (f"--budget {budget}m" in cli(*command).err) == unit
+
+
 def test_the_best_trial_is_a_run_that_its_config_repeats(beside, cli):
     best = max(
         (trial for trial in trials("best") if trial["state"] == "complete"),

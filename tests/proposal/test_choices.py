@@ -23,6 +23,36 @@ def texts(draw: random.Random, rows: int = 80) -> list[list[Any]]:
     return [[sentence(draw, f"w{r % 2}"), "np"[r % 2]] for r in range(rows)]
 
 
+def test_columns_that_may_be_the_sequence_are_commands(tmp_path, monkeypatch, draw, cli):
+    """Of texts that say nothing about the label, each is a command, and two are joined."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        [name(draw)[:5] + str(n), sentence(draw), draw.random(), sentence(draw), "xy"[n % 2]]
+        for n in range(120)
+    ]
+    write(Path("a.csv"), ["PuzzleId", "board", "rating", "moves", "theme"], rows)
+    said = cli("init", "a.csv", "--force", code=2).err
+    assert "'theme'" in said.partition("\n")[0]
+    commands = re.findall("^seqtrain:   seqtrain (init .*)  # ", said, re.M)
+    sequences = list[Any]()
+    for command in commands:
+        cli(*shlex.split(command))
+        sequences.append(parse_config(Path("a.yaml").read_text()).data.sequence)
+    assert sequences[-1] == ["board", "moves"]
+    assert {"board", "moves"} <= {x for x in sequences if isinstance(x, str)}
+
+
+def test_a_file_of_no_known_format_is_not_called_csv_for_marks_in_quotes(
+    tmp_path, monkeypatch, cli
+):
+    monkeypatch.chdir(tmp_path)
+    line = '10.0.0.{} - - [10/Oct/2000:13:55:36 -0700] "GET /a,b HTTP/1.0" 200 "X11; Linux"\n'
+    Path("access.log").write_text("".join(map(line.format, range(50))))
+    assert "--format csv" not in cli("init", "access.log", code=2).err
+    Path("a.log").write_text("text,label\n" + "so it is,x\nnot so,y\n" * 50)
+    assert "--format csv" in cli("init", "a.log", code=2).err
+
+
 @pytest.mark.parametrize("file", ["x.csv", "X_all.csv", "X_train.csv", "x_data.tsv"])
 @pytest.mark.parametrize("folder", [False, True])
 def test_a_column_named_label_counts_more_than_the_name_of_a_file(

@@ -1005,7 +1005,7 @@ def test_a_message_about_few_numbers_is_short_enough_for_its_remedy(tmp_path, dr
         proposed(path, label="y")
     message = caught.value.problems[0]
     assert one_line(message) == message
-    assert "data.window" in message
+    assert "--id COLUMN" in message
 
 
 def test_labels_of_a_text_file_are_joined_row_by_row(tmp_path, monkeypatch, draw):

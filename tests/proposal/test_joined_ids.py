@@ -127,11 +127,30 @@ def test_where_nothing_counts_the_rows_of_trials_a_command_reads_them(
     write(Path("a.csv"), [*names[:2], *names[3:]], rows)
     said = cli("init", "a.csv", "-o", "a.yaml").err
     assert parse_config(Path("a.yaml").read_text()).data.id == "participant"
-    (options,) = re.findall(r"is a sequence: (--id .*)", said)
+    (options,) = re.findall(r"a sequence: (--id .*)", said)
     cli("init", "a.csv", "-o", "b.yaml", *shlex.split(options))
     data = parse_config(Path("b.yaml").read_text()).data
     assert (data.id, data.group) == (["participant", "trial"], "participant")
     assert "data.group" not in cli("data", "b.yaml").out
+
+
+@pytest.mark.parametrize("names", [("who", "attempt"), ("probe", "trial"), ("hand_of", "take")])
+def test_columns_that_divide_scattered_rows_of_an_id_are_options(tmp_path, monkeypatch, cli, names):
+    """The rows of each pair stand together, those of either column don't."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(str(names))
+    rows = [
+        [f"P{who}", attempt, draw.random(), draw.random(), "uv"[attempt % 2]]
+        for who in range(9)
+        for attempt in range(6)
+        for _ in range(30)
+    ]
+    write(Path("a.csv"), [*names, "ax", "ay", "hand"], rows)
+    said = cli("init", "a.csv", "--label", "hand", "-o", "a.yaml").err
+    if parse_config(Path("a.yaml").read_text()).data.id != [*names]:
+        (options,) = re.findall(r"a sequence: (--id .*)", said)
+        cli("init", "a.csv", "--label", "hand", "-o", "b.yaml", *shlex.split(options))
+        assert sorted(parse_config(Path("b.yaml").read_text()).data.id) == sorted(names)
 
 
 def test_several_possible_ids_are_commands(tmp_path, monkeypatch, draw, cli):

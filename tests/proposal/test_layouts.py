@@ -128,6 +128,22 @@ def test_inputs_without_labels_anywhere_are_no_task(tmp_path, monkeypatch, draw,
         propose([f"data/X_train.{form}" if given == "file" else "data"], InitOptions())
 
 
+@pytest.mark.parametrize("names", [("test", "validation"), ("val", "test"), ("test",)])
+def test_files_of_other_splits_beside_train_are_read_by_one_printed_command(
+    tmp_path, monkeypatch, draw, cli, names
+):
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", *names):
+        rows = [[sentence(draw), "xy"[n % 2], draw.choice("uv")] for n in range(120)]
+        write(Path(f"a b/{split}.csv"), ["text", "tone", "kind"], rows)
+    said = cli("init", "a b/train.csv", "--label", "kind", "-o", "c.yaml").err
+    (command,) = re.findall("^  seqtrain (init .*)", said, re.M)
+    cli(*shlex.split(command))
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert {str(data.validation), str(data.test)} >= {f"a b/{name}.csv" for name in names}
+    assert data.label == "kind"
+
+
 def test_a_test_file_without_labels_is_for_predict(tmp_path, monkeypatch, draw):
     monkeypatch.chdir(tmp_path)
     for split in ("train", "test"):
@@ -556,7 +572,7 @@ def test_channels_first_in_arrays_are_doubted_with_a_command(
         for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
             np.save(f"{given}/{label}_{number}.npy", row)
     said = cli("init", given, "-o", "c.yaml").err
-    write, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
+    write, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
     subprocess.run(write, shell=True, check=True)
     said = cli(*shlex.split(init)[1:], "-o", "c.yaml", "--force").err
     assert "channels come first" not in said
@@ -853,7 +869,7 @@ def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
     said = cli("init", "all", "-o", "c.yaml").err
     features = prepare(parse_config(Path("c.yaml").read_text())).splits["train"]
     assert {*features.lengths.tolist()} == {40}
-    *stack, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
+    *stack, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
     for command in stack:
         subprocess.run(command, shell=True, check=True)
     cli(*shlex.split(init)[1:], "-o", "c.yaml", "--force")
@@ -933,7 +949,7 @@ def test_files_of_a_subject_each_are_sequences_by_the_printed_command(
     files = {"the folder": ["our runs"], "two files": files[:2], "one file": files[:1]}[given]
     code = 2 if channels == 2 else 0
     said = cli("init", *files, "-o", "c.yaml", code=code).err
-    (command,) = re.findall(r"(?:warning|seqtrain):   seqtrain (init .* --id file)", said)
+    (command,) = re.findall(r"^(?:seqtrain: )?  seqtrain (init .* --id file)", said, re.M)
     assert shlex.split(command)[1:-2] == (["our runs/*.csv"] if given == "one file" else files)
     cli(*shlex.split(command), "-o", "c.yaml", "--force")
     config = parse_config(Path("c.yaml").read_text())
@@ -966,8 +982,10 @@ def test_the_command_predicts_a_test_file_without_labels(
         Path("my run/sample_submission.csv").unlink()
     said = cli("init", *files, "-o", "c.yaml").err
     if given == "train":
-        (command,) = re.findall(r"my run/test.*seqtrain (init .*)", said)
-        assert shlex.split(command)[1:] == [*files, f"my run/test.{ending}"]
+        (command,) = re.findall(r"my run/test.*\n  seqtrain (init .*)", said)
+        *given, last = shlex.split(command)[1:]
+        assert given == [*files, "-o", "c.yaml", f"my run/test.{ending}"]
+        assert last == "--force"
         return
     assert parse_config(Path("c.yaml").read_text()).data.test is None
     (command,) = re.findall(r"to predict it, after fit: seqtrain (predict .*)", said)
@@ -1310,7 +1328,7 @@ def test_points_are_no_sequences_beside_events(tmp_path, monkeypatch, draw, cli,
             objects.append(each | {"place": [draw.randrange(100), draw.randrange(60)]})
     Path("it's.jsonl").write_text("\n".join(map(json.dumps, objects)))
     said = cli("init", "it's.jsonl", "--label", "won", "-o", "c.yaml").err
-    write, init = re.findall(r"^warning:   (python3 .*|seqtrain init .*)", said, re.M)
+    write, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
     subprocess.run(write, shell=True, check=True)
     cli(*shlex.split(init)[1:], "-o", "d.yaml")
     for file in ["c.yaml", "d.yaml"][not others :]:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import parse_config
+from seqtrain.errors import DataError
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.schema import Schema
 from tests.helpers.reading import completed, read_rows
@@ -164,6 +165,24 @@ def test_numbers_that_all_differ_are_durations(tmp_path):
     assert len({row[2] for row in rows}) == len(rows)
     config, _ = proposed(write(tmp_path / "a.csv", NAMES, rows, ";"), label="label")
     assert (config.data.steps or {})["amount"] == "number"
+
+
+@pytest.mark.parametrize("names", ["HW{}", "Quiz {} (10{})", "aufgabe_{}"])
+def test_marks_of_students_are_measurements(tmp_path, names):
+    """Each student's marks are similar, but not more so to those before and after."""
+    draw, rows = random.Random(names), list[list[Any]]()
+    for student in range(150):
+        usual = draw.gauss(75, 12)
+        own = [min(100, max(0, round(draw.gauss(usual, 8)))) for _ in range(10)]
+        rows.append([f"S{student}", *own, "ABC"[sum(sum(own) > x for x in (700, 800))]])
+    header = ["student", *(names.replace("{}", str(k)) for k in range(1, 11)), "grade"]
+    config, _ = proposed(write(tmp_path / "a.csv", header, rows))
+    assert config.data.kind == "features"
+    assert config.data.sequence == header[1:-1] or config.data.sequence is None
+    numbers = [[*row[:-1], sum(row[1:-1]) + 0.5] for row in rows]
+    path = write(tmp_path / "b.csv", [*header[:-1], "Final grade"], numbers)
+    with pytest.raises(DataError, match="'Final grade', write classes"):
+        proposed(path)
 
 
 def test_lists_of_codes_with_three_digits_are_no_thousands(tmp_path):

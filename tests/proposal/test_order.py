@@ -587,6 +587,55 @@ def test_parts_that_may_be_one_sequence_are_an_option(tmp_path, monkeypatch, cli
     assert are_sorted("a.csv", parse_config(Path("d.yaml").read_text()))
 
 
+@pytest.mark.parametrize("name", ["frame", "block_nr", "x7"])
+@pytest.mark.parametrize("shape", ["begins again", "comes back", "is new"])
+def test_an_order_that_repeats_and_falls_is_doubted(tmp_path, monkeypatch, cli, name, shape):
+    """The user names it. The printed option keeps the file's order, although it's named."""
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(name + shape), list[list[Any]]()
+    for unit in range(30):
+        for step in range(45):
+            at = {"begins again": step % 15, "comes back": draw.randrange(6), "is new": step}[shape]
+            rows.append([f"u{unit}", at, draw.random(), f"e{step % 4}", "xy"[unit % 2]])
+    write(Path("a.csv"), ["unit_id", name, "value", "event", "label"], rows)
+    command = ["init", "a.csv", "--label", "label", "--order", name, "--force", "-o", "c.yaml"]
+    options = re.findall("(--set data.order=null)", cli(*command).err)
+    assert (not options) == (shape == "is new")
+    if options:
+        cli(*command, *options[0].split())
+        assert parse_config(Path("c.yaml").read_text()).data.order is None
+
+
+@pytest.mark.parametrize("form", ["%a %Y-%m-%d", "%A, %d %B %Y", "%a, %d %b %Y 09:30:00 GMT"])
+@pytest.mark.parametrize("wrong", [0, 1, 30 * 9])
+def test_a_weekday_of_another_date_is_said(tmp_path, monkeypatch, cli, form, wrong):
+    monkeypatch.chdir(tmp_path)
+    rows, left = list[list[Any]](), wrong
+    for unit in range(30):
+        for step in range(9):
+            day = datetime(2024, 1, 1) + timedelta(days=unit + step)
+            told = day + timedelta(days=3) if left > 0 else day
+            first, rest = form.split(" ", 1)
+            cell = f'"{told:{first}} {day:{rest}}"'
+            rows.append([f"u{unit}", cell, unit * step % 7, "xy"[unit % 2]])
+            left -= 1
+    write(Path("a.csv"), ["unit_id", "day", "value", "label"], rows)
+    said = cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
+    order = parse_config(Path("c.yaml").read_text()).data.order
+    assert order == (None if wrong else "day")
+    assert ("2024-01-01 is a Monday" in said) == bool(wrong)
+    if wrong:
+        refused = cli("fit", "c.yaml", "--set", "data.order=day", code=2).err
+        assert "a.csv:2: " in refused
+
+
+def test_dates_that_are_all_equal_are_no_doubt(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"u{n // 9}", "01/02/2024", n * n % 7, "xy"[n // 9 % 2]] for n in range(270)]
+    write(Path("a.csv"), ["unit_id", "day", "value", "label"], rows)
+    assert "comes first" not in cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
+
+
 @pytest.mark.parametrize("form", ["frame_{}.png", "({})", '"{},000"', "page-{} of the log"])
 def test_the_only_number_in_a_text_sorts_rows_if_the_user_names_the_column(
     tmp_path, monkeypatch, cli, form
@@ -604,7 +653,7 @@ def test_the_only_number_in_a_text_sorts_rows_if_the_user_names_the_column(
     assert are_sorted("a.csv", parse_config(Path("c.yaml").read_text()))
 
 
-@pytest.mark.parametrize("form", ["%d/%m/%y", "%m-%d-%y", "%d.%m.%y %H:%M"])
+@pytest.mark.parametrize("form", ["%d/%m/%y", "%m-%d-%y", "%d.%m.%y %H:%M", "%m/%d/%y %I:%M %p"])
 def test_dates_with_two_digits_of_the_year_are_written_by_the_printed_command(
     tmp_path, monkeypatch, cli, form
 ):
@@ -621,7 +670,7 @@ def test_dates_with_two_digits_of_the_year_are_written_by_the_printed_command(
     said = cli("init", "it's.csv", "--label", "label", "-o", "c.yaml").err
     config, path = parse_config(Path("c.yaml").read_text()), "it's.csv"
     if config.data.order is None:
-        command, _, init = re.findall(r"(python3 .*) (&&) seqtrain (init .*)", said)[0]
+        command, _, init = re.findall(r"^  (python3 .*) (&&) seqtrain (init .*)", said, re.M)[0]
         subprocess.run(command, shell=True, check=True)
         path = shlex.split(init)[1]
         cli("init", path, "--label", "label", "-o", "d.yaml")

@@ -176,10 +176,10 @@ def test_a_label_that_may_be_a_property_comes_after_others_and_is_said(
     config, proposal = proposed(written(tmp_path / "a.csv", names, rows))
     assert config.data.label == label
     assert any(f"--label {property}" in line for line in proposal.warnings)
-    unknown = [name if name != label else "survived" for name in names]
+    unknown = [name if name != label else "moored" for name in names]
     config, proposal = proposed(written(tmp_path / "a.csv", unknown, rows))
     assert config.data.label == property
-    assert any("--label survived" in line for line in proposal.warnings)
+    assert any("--label moored" in line for line in proposal.warnings)
 
 
 def test_a_property_is_the_label_without_a_doubt_where_it_is_the_only_one(tmp_path):

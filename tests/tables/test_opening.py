@@ -196,7 +196,9 @@ def test_other_encodings(read, encoding):
         ("text\n".encode("utf-16-le"), "UTF-16 text"),
         (b"PK\x03\x04more", "a zip archive"),
         (b"\x1f\x8bmore", "gzip data; name the file NAME.gz, or pipe it by zcat FILE"),
-        (b"PAR1\x15more", "a parquet file"),
+        (b"PAR1\x15more", "a parquet file; name it NAME.parquet"),
+        (b"PK\x03\x04..xl/workbook.xml", "a workbook of Excel; name it NAME.xlsx"),
+        (b"PK\x03\x04..labels.npy", "arrays of numpy; name it NAME.npz"),
         (b"%PDF-1.4", "a PDF"),
     ],
 )

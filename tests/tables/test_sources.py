@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seqtrain.errors import DataError
-from seqtrain.tables.blocks import Dialect
+from seqtrain.tables.blocks import Dialect, missing_columns
 from seqtrain.tables.sources import matching_files, open_source, stamps
 from tests.helpers.packing import ENDINGS, pack
 from tests.tables.conftest import rows_of, select
@@ -206,3 +206,11 @@ def test_files_of_any_ending_have_the_format_that_is_given(ending):
     write(Path(), {"in/c/own.csv": b"off\n7\n"})
     own = [row.cells["off"] for row in rows_of(open_source("in", Dialect("csv")))]
     assert own == (["1", "3"] * 3 if ending == ".psv" else []) + ["7"]
+
+
+def test_a_column_that_the_config_names_is_no_misspelling_of_another():
+    keys: dict[str | int, str] = {f"W{number}": "data.sequence" for number in (8, 9, 10)}
+    (line,) = missing_columns(["W10"], ["W8", "W9"], keys)
+    assert "did you mean" not in line
+    (line,) = missing_columns(["W10"], ["W8", "W9", "w10"], keys)
+    assert "did you mean 'w10'" in line

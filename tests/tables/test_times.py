@@ -198,6 +198,12 @@ def test_blocks_of_equal_dates_are_read_as_single_ones(moments, separator):
         ("Sat 02/03/2024 1:05 PM", MONTH_FIRST, datetime(2024, 2, 3, 13, 5)),
         ("Samstag 2024-02-03", DATE, datetime(2024, 2, 3)),
         ("Tisch 03.02.2024", DAY_FIRST, None),
+        ("Sunday 2024-02-03", DATE, None),
+        ("Sunday, 03 February 2024", DATE, None),
+        ("dim. 03/02/2024", DAY_FIRST, None),
+        ("Thu Feb 03 10:00:00 2024", DATE, None),
+        ("di 2024-02-03", DATE, datetime(2024, 2, 3)),  # several days begin so, in some languages
+        ("nie, 03 February 2024", DATE, datetime(2024, 2, 3)),
         ("Rev 2024-02-03", DATE, None),
     ],
 )

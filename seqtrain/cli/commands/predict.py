@@ -95,7 +95,7 @@ def predict(
         sources = [] if source == "-" else [source]
         check_destination(output, "stream", "--output", force=force, sources=sources)
     written = _output_format(format, output, steps=steps)
-    path = chosen_run(run, named)
+    run_path = chosen_run(run, named)
 
     from seqtrain.api.classifier import load
     from seqtrain.cli.screens.console import note
@@ -103,7 +103,7 @@ def predict(
     from seqtrain.cli.screens.rows import RowFormat
     from seqtrain.sequences.schema import keeps_all
 
-    classifier = load(path, device=device)
+    classifier = load(run_path, device=device)
     ids = map(str, classifier.preprocessing.schema.id_columns)
     if not keeps_all(kept):
         kept = [*(name for name in ids if name not in kept), *kept]
@@ -130,11 +130,14 @@ def predict(
         "bad_rows": bad_rows,
     }
     if not (run or named):
-        note(f"run: {path}")
+        note(f"run: {run_path}")
+    path = _input_path(source)
+    if path == "-" and sys.stdin is not None and sys.stdin.isatty():
+        note(f"reading {input_format or 'lines'} from the terminal; Ctrl-D ends the input")
     try:
-        write_predictions(classifier, rows, reading, _input_path(source), output)
+        write_predictions(classifier, rows, reading, path, output)
     except DataError as error:  # such as a file that a command converts
-        command = rf"\1predict \2 {quoted(path)}"
+        command = rf"\1predict \2 {quoted(run_path)}"
         raise DataError(*(NEXT_COMMAND.sub(command, line) for line in error.problems)) from None
 
 

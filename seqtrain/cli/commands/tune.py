@@ -16,7 +16,7 @@ def tune(
     config: str = options.CONFIG_FILE,
     overrides: list[str] | None = options.OVERRIDES,
     budget: str | None = option(
-        "Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.", "TIME"
+        "Time for the search, such as 90s, 10m or 2h. Default: 10m.", "TIME"
     ),
     trials: int | None = option(
         "Stop when the search has N trials. The first is CONFIG unchanged.", "N", min=1
@@ -45,6 +45,8 @@ def tune(
     if not quiet:
         limits = [] if seconds is None else [duration(seconds)]
         limits += [] if trials is None else [counted(trials, "trial")]
+        if budget is not None and budget.strip()[-1].isdigit():
+            limits[0] += f" (a number is seconds; for minutes: --budget {budget.strip()}m)"
         note(
             f"at most {' and '.join(limits)} (--budget, --trials); a line for each trial at its end"
         )
@@ -74,5 +76,7 @@ def _seconds(text: str | None) -> float | None:
         return None
     parts = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smh]?)", text.strip())
     if parts is None or not float(parts[1]):
-        raise ConfigError(f"--budget: found {text}; expected a time such as 90, 10m or 2h")
+        raise ConfigError(
+            f"--budget: found {text}; expected a number and its unit, such as 90s, 10m or 2h"
+        )
     return float(parts[1]) * UNITS[parts[2]]

@@ -66,9 +66,10 @@ def note(*lines: str) -> None:
 
 
 def show_warning(*lines: str) -> None:
-    """Print warnings on stderr."""
+    """Print warnings on stderr. A line that begins with a blank is a command of the one above."""
     heading = Text("warning: ", style="yellow")
-    _print(stderr_console(), [heading + as_text(line) for line in lines])
+    texts = [as_text(line) if line[:1] == " " else heading + as_text(line) for line in lines]
+    _print(stderr_console(), texts)
 
 
 def note_rows(run: Path, data: str, split: str | None, warnings: Iterable[str]) -> None:
