@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.cell_kinds import SCALES
@@ -317,8 +315,7 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
     """
     if roles.id is None or roles.order or not table.has_named_columns:
         return
-    unread = [x for x in table.columns if x.kind == "time" and np.isnan(x.numbers).all()]
-    for column in unread:
+    for column in filter(lambda x: x.are_unread_times, table.columns):
         cells = [str(value).strip() for value in column.values if str(value).strip()]
         for _, first, form in sorted(_readings_of_dates(cells)):
             command = _rewriting_cells(column, table, WITH_YEAR_FIRST, form)
