@@ -63,7 +63,7 @@ from seqtrain.proposal.recordings import (
 from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.table import Table
-from seqtrain.tables.blocks import FILE, LABEL, TARGET_WORDS, TEXT, Dialect
+from seqtrain.tables.blocks import FILE, TARGET_WORDS, TEXT, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import matching_files, open_source
@@ -484,7 +484,7 @@ def read_single_rows(table: Table, options: InitOptions) -> None:
         options: Options of the user. An id among them stays.
     """
     file = table.column(FILE)
-    has_label = f"(?P<{LABEL}>" in (table.layout.pattern or "") and table.has_columns
+    has_label = table.layout.finds_label and table.has_columns
     if not has_label or "id" in options.given or file is None or file.distinct < table.rows:
         return
     table.columns = without(table.columns, [file])
@@ -504,7 +504,7 @@ def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions
     Raises:
         DataError: The error has a command for each.
     """
-    has_label = f"(?P<{LABEL}>" in (layout.pattern or "") and roles.id is not None
+    has_label = layout.finds_label and roles.id is not None
     if not has_label or roles.kind != "text" or "id" in options.given or roles.order:
         return
     texts = shown_names(roles.sequence)
@@ -587,8 +587,9 @@ def commands_for_files(table: Table) -> list[str]:
     only in numbers.
     """
     layout, given = table.layout, table.layout.train
-    has_label = f"(?P<{LABEL}>" in (layout.pattern or "")  # else its columns may hold the label
-    if has_label or not table.has_columns or layout.options.named("id") not in ([], [FILE]):
+    if layout.finds_label or not table.has_columns:  # else its columns may hold the label
+        return []
+    if layout.options.named("id") not in ([], [FILE]):
         return []
     files = recordings_of(given) or [path for name in given for path in matching_files(name)]
     found = "if the rows of each file are a sequence:"

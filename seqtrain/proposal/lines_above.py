@@ -112,8 +112,9 @@ def _first_line(lines: Sequence[str], mark: str) -> int | None:
     at = len(rows)
     while at and len(rows[at - 1][1]) == width:
         at -= 1
+    ends_in_numbers = any(map(is_number, rows[-1][1]))
     behind_blank = [row for row, (line, _) in enumerate(rows) if line and not lines[line - 1]]
-    if at == 0 and len(behind_blank) == 1 and any(map(is_number, rows[-1][1])):
+    if at == 0 and len(behind_blank) == 1 and ends_in_numbers:
         at = behind_blank[0]
     if at == 0:
         return 0
@@ -121,7 +122,7 @@ def _first_line(lines: Sequence[str], mark: str) -> int | None:
     is_apart = not lines[line - 1].strip()
     above = [fields for _, fields in rows[:at]]
     has_longer = any(len(fields) >= width for fields in above)  # a bad row, or blank names
-    if len(above) > 1 and any(map(is_number, rows[-1][1])) and not any(map(is_number, above[0])):
+    if len(above) > 1 and ends_in_numbers and not any(map(is_number, above[0])):
         has_longer &= {*map(len, above)} != {len(above[0])}  # else a table of its own
     lacks_one = at == 1 and len(rows[0][1]) == width - 1 > 1  # as R writes the names
     is_long = at <= MOST_LINES and len(rows) - at >= max(FEWEST_BELOW, at)

@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.cell_kinds import SCALES
@@ -318,9 +316,8 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
     """
     if roles.id is None or roles.order or not table.has_named_columns:
         return
-    times = [x for x in table.columns if x.kind == "time" and not x.is_constant]
-    for column in times:
-        if np.isfinite(column.numbers).any():
+    for column in table.columns:
+        if column.is_constant or not column.are_unread_times:
             continue
         cells = [str(value).strip() for value in column.values if str(value).strip()]
         for _, first, form in sorted(_readings_of_dates(cells)):
