@@ -24,7 +24,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.proposal.wide import places_in_time, wide_columns
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
-from seqtrain.tables.blocks import TARGET_WORDS, Dialect
+from seqtrain.tables.blocks import TARGET_WORDS
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.join import ROW, column_of
 from seqtrain.text import counted, listed
@@ -308,7 +308,7 @@ def _form_of_channels(folder: str, rows: int) -> str | None:
     if folders or len(files) < 2 or len({os.path.splitext(path)[1] for path in files}) > 1:
         return None
     for path in (files[0], files[-1]):
-        lines = first_lines(path, Dialect("lines"))
+        lines = first_lines(path)
         if not lines:
             return None
         mark = "," if "," in lines[0] else None

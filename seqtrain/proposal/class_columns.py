@@ -11,7 +11,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE
-from seqtrain.proposal.shell import rewritten, rewritten_files
+from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.proposal.wide import largest_groups
@@ -51,7 +51,7 @@ def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
     raise DataError(
         f"{table.name}: no column has values that repeat as labels do; if the names of columns are "
         f"the labels ({listed(names)}), write a row for each text:",
-        *rewritten_files(command, table.layout.files, "texts", ending=".csv"),
+        *rewritten(command, table.file, "texts", ending=".csv"),
         "else add a column of labels, and give --label COLUMN",
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from seqtrain.errors import DataError
-from seqtrain.proposal.first_lines import first_blocks, first_lines
+from seqtrain.proposal.first_lines import LINES, filled_lines, first_blocks, first_lines
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.shell import init_line, rewritten
 from seqtrain.tables.blocks import TEXT, Dialect, as_list
@@ -138,7 +138,7 @@ def refuse_marks(path: str, dialect: Dialect) -> None:
     """
     if not os.path.isfile(path):
         return
-    lines = [line for line in first_lines(path, dialect) if line.strip()]
+    lines = filled_lines(path, dialect)
     if len(lines) < FEWEST_TABLE_LINES:
         return
     found = [mark for mark in dict.fromkeys(MARKS.findall(lines[0])) if _may_divide(mark)]
@@ -167,7 +167,7 @@ def refuse_frames(path: str, dialect: Dialect) -> None:
 
     Databases, SAP and Markdown write tables so. Lines without bars are titles or sums.
     """
-    lines = [line.strip() for line in first_lines(path, dialect) if line.strip()]
+    lines = [line.strip() for line in filled_lines(path, dialect)]
     others = [line for line in lines if not RULE.fullmatch(line)]
     rows = [line for line in others if "|" in line]
     are_rows = FEWEST_TABLE_LINES <= len(rows) > len(others) / 2
@@ -193,20 +193,20 @@ def command_for_unknown(path: str) -> list[str]:
     if not os.path.isfile(path):
         return []
     try:
-        blocks = [*first_blocks(path, Dialect("lines"))]
+        blocks = [*first_blocks(path, LINES)]
     except DataError:
         return []
     lines = [str(text) for block in blocks for text in as_list(block.columns[TEXT])]
     if not lines or 2 * sum(len(block.problems) for block in blocks) > len(lines):
         return []
-    refuse_blanks(path, Dialect("lines"))
-    refuse_frames(path, Dialect("lines"))
+    refuse_blanks(path, LINES)
+    refuse_frames(path, LINES)
     format = next((x for x, pattern in BEGINNINGS.items() if re.match(pattern, lines[0])), None)
     if format is None:
-        refuse_marks(path, Dialect("lines"))
+        refuse_marks(path, LINES)
         mark = find_delimiter(lines)
         if not all(mark in IN_QUOTES.sub("", line) for line in lines if line.strip()):
-            refuse_labels_before_blanks(path, Dialect("lines"))
+            refuse_labels_before_blanks(path, LINES)
             return ["if its lines are no table, write one as csv: values, an id, and a label"]
         format = "tsv" if mark == "\t" else "csv"
     return [f"it seems to be {format}; to read it so:", init_line(path, "--format", format)]
@@ -219,7 +219,7 @@ def refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
     """
     if not os.path.isfile(path):
         return
-    lines = [line for line in first_lines(path, dialect) if line.strip()]
+    lines = filled_lines(path, dialect)
     if not all(len(line.split()) > 1 for line in lines):
         return
     if 2 * sum(bool(LABELS_LAST.search(line)) for line in lines) > len(lines):

@@ -473,29 +473,26 @@ def rows_of_splits(roles: Roles, table: Table) -> Iterator[str]:
 
     The commands write the rows of each split into a file.
     """
-    columns = [x for x in table.columns if x.names_splits and x is not roles.label]
-    file = table.only_file
-    for column in columns[:1]:
-        found = f"{column.shown} holds names of splits, but all rows are read as one; "
-        names = [str(value) for value in column.values if value != ""]
-        if table.has_named_columns:
-            code = ROWS_WITH_VALUE % ((delimiter_of(table),) * 2)
-        elif table.format == "jsonl" and file is not None and "." not in column.name_text:
-            code = f"{beginning_of_objects(table)}k, v = sys.argv[1:]; {OBJECTS_WITH_VALUE}"
-        else:
-            file = None
-        if file is None:
-            yield f"{found}write the rows of each split into a file of its own, such as test.csv"
-            return
-        lines = list[str]()
-        targets = list[str]()
-        for name in names:
-            command = ["python3", "-c", code, column.name_text, name]
-            ending = ".jsonl" if table.format == "jsonl" else None
-            line, target = rewriting(command, file, name.lower(), ending)
-            lines.append(f"  {line}")
-            targets.append(target)
-        yield f"{found}to keep those of test apart, write a file for each:"
-        yield from lines
-        labels = options_naming("label", roles.one_hot or [roles.label])
-        yield f"  seqtrain init {' '.join(targets)} {labels}"
+    possible = without(table.columns, [roles.label])
+    column = next((x for x in possible if x.names_splits), None)
+    if column is None:
+        return
+    found = f"{column.shown} holds names of splits, but all rows are read as one; "
+    file, code, ending = table.only_file, "", None
+    if table.has_named_columns:
+        code = ROWS_WITH_VALUE % ((delimiter_of(table),) * 2)
+    elif table.format == "jsonl" and file is not None and "." not in column.name_text:
+        code = f"{beginning_of_objects(table)}k, v = sys.argv[1:]; {OBJECTS_WITH_VALUE}"
+        ending = ".jsonl"
+    if file is None or not code:
+        yield f"{found}write the rows of each split into a file of its own, such as test.csv"
+        return
+    targets = list[str]()
+    yield f"{found}to keep those of test apart, write a file for each:"
+    for name in filter(None, map(str, column.values)):
+        command = ["python3", "-c", code, column.name_text, name]
+        line, target = rewriting(command, file, name.lower(), ending)
+        targets.append(target)
+        yield f"  {line}"
+    labels = options_naming("label", roles.one_hot or [roles.label])
+    yield f"  seqtrain init {' '.join(targets)} {labels}"

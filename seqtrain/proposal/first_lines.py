@@ -10,6 +10,8 @@ FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
 PROFILED_ROWS = 1024
 """Number of rows of a block."""
+LINES = Dialect("lines")
+"""Form of a file whose lines are read as they are."""
 
 
 def first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Iterator[Block]:
@@ -22,7 +24,20 @@ def first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Iter
             return
 
 
-def first_lines(path: str, dialect: Dialect) -> list[str]:
+def first_lines(path: str, dialect: Dialect = LINES) -> list[str]:
     """Return the first lines of a text file without line ends, about `FIRST_LINES`."""
     blocks = first_blocks(path, replace(dialect, format="lines"))
     return [line for block in blocks for line in as_list(block.columns[TEXT])]
+
+
+def filled_lines(path: str, dialect: Dialect = LINES) -> list[str]:
+    """Return those of the first lines of a text file that aren't blank."""
+    return [line for line in first_lines(path, dialect) if line.strip()]
+
+
+def begin_with_labels(path: str, labels: str) -> bool:
+    """Return True if lines of a text file begin with most labels in another file, and a tab."""
+    known = {line.strip() for line in first_lines(labels)} - {""}
+    lines = first_lines(path)
+    first = {line.partition("\t")[0].strip() for line in lines if "\t" in line}
+    return 2 * len(known & first) > len(known)

@@ -14,6 +14,8 @@ MOST_REPEATED = 0.01
 """Largest share of the cells below a usual column name that may equal this name."""
 FEWEST_GRID = 8
 """Fewest numbers with equal steps that are names, such as wave lengths, also if they fall."""
+NUMBER_KINDS = ("number", "time", "amount")
+"""Kinds of columns whose names are no cells of theirs."""
 MOSTLY_BLANK = 0.9
 """Share of blank cells from which on a column may have no name: a few texts ran over into it."""
 
@@ -64,30 +66,26 @@ def has_header(file: str, first: Sequence[str], columns: Columns, options: InitO
         is_usual |= name in KNOWN_NAMES and count <= max(1, MOST_REPEATED * column.rows)
     if any(len(name) > LONGEST_LABEL for name in names):
         return False
-    if "" in names[1:]:
-        pairs = zip(names, columns, strict=False)
-        are_names = len(names) == len(columns) and not any(map(is_number, names))
-        has_name = (x and _may_be_below(x, own) for x, own in pairs)
-        return are_names and not repeated and any(has_name)
     numbers = [float(name) for name in names if is_number(name)]
+    if "" in names[1:]:
+        if numbers or repeated or len(names) < len(columns):
+            return False
+        pairs = zip(names, columns, strict=True)
+        return any(name and _may_be_below(name, column) for name, column in pairs)
     if numbers:
         is_grid = len(numbers) >= FEWEST_GRID and not repeated
         others = len(names) - len(numbers)
         return _are_names(numbers, others, is_usual=is_usual, is_grid=is_grid)
     if len(set(names)) < len(names):
         return not repeated and any(map(_tells_header, columns))
-    if repeated and not is_usual:
-        return False
+    if repeated:
+        return is_usual
     if not KNOWN_NAMES.isdisjoint(names):
         return True
-    if repeated:
-        return False
     for cell, column in zip(first, columns, strict=True):
-        if column.kind in LIST_KINDS and items_of(cell) is not None:
-            return False
-        if _tells_header(column) or column.kind in ("amount", *LIST_KINDS):
-            return True
-        if column.is_free_text and len(cell.split()) == 1:
+        if column.kind in LIST_KINDS:
+            return items_of(cell) is None
+        if column.kind in NUMBER_KINDS or _may_be_below(cell, column):
             return True
     raise DataError(
         f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "

@@ -28,6 +28,7 @@ from seqtrain.proposal.file_names import (
     two_levels,
     words_of,
 )
+from seqtrain.proposal.first_lines import begin_with_labels
 from seqtrain.proposal.joined_ids import MOST_COLUMNS, MOST_PARTS
 from seqtrain.proposal.label_files import (
     header_of,
@@ -39,13 +40,13 @@ from seqtrain.proposal.label_files import (
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.profile import ColumnProfile, JoinedColumn, joined_column
 from seqtrain.proposal.reading import ReadingProgress, read_alone, read_table
-from seqtrain.proposal.recordings import have_label, recordings_of, with_pattern
+from seqtrain.proposal.recordings import has_label_column, have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
 from seqtrain.proposal.shell import init_line, rewriting, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.arrays import labels_file
-from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS, TEXT
+from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
 from seqtrain.tables.formats import columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of, key_columns
 from seqtrain.tables.sources import matching_files
@@ -61,8 +62,6 @@ LABEL_FILE_WORDS = TARGET_WORDS | {
     "subjects",
 }
 """Words in the name of a file that may hold a row for each recording."""
-MOST_REPEATED_KEYS = 0.1
-"""Largest share of rows of a table of labels whose keys may occur in another row by mistake."""
 PLAIN_KEYS = ("id", "index", "idx", "nr", "no", "key", "")
 """Names of keys that any table may have."""
 FEWEST_KEYS = 4
@@ -88,16 +87,12 @@ def pairs_inside(folder: str, progress: ReadingProgress) -> list[str]:
     files, folders = inside(folder)
     files += [path for each in folders if split_of(each) for path in inside(each)[0]]
     data = [path for path in files if resolve_format(path, "auto")]
-    by_words = {path: (os.path.dirname(path), frozenset(words_of(path))) for path in data}
-    targets, found = set[tuple[str, frozenset[str]]](), []
-    for place, words in by_words.values():
-        if words & TARGET_WORDS:
-            targets.add((place, words - TARGET_WORDS - INPUT_WORDS))
-    for path, (place, words) in by_words.items():  # a folder may hold many files
-        if not words & TARGET_WORDS and (place, words - INPUT_WORDS) in targets:
-            found.append(path)
+    targets = [path for path in data if words_of(path) & TARGET_WORDS]
+    files_beside = _FilesBeside(targets, TARGET_WORDS)  # a folder may hold many files
+    others = [path for path in data if not words_of(path) & TARGET_WORDS]
+    found = [path for path in others if files_beside.named_as(path)]
     inputs = [path for path in data if words_of(path) & {"x"}]
-    if not found and len(inputs) == len(data) > 0 and not _has_label(inputs[0], progress):
+    if not found and len(inputs) == len(data) > 0 and not has_label_column(inputs[0], progress):
         raise DataError(_labels_missing(inputs[0]))
     return found
 
@@ -109,49 +104,46 @@ def without_targets(files: Sequence[str]) -> list[str]:
     """
     present = [path for path in files if os.path.isfile(path)]
     folders = {os.path.dirname(path) for path in present}
-    named = {folder: _TargetFiles(_data_files(folder, TARGET_WORDS)) for folder in folders}
+    named = [path for folder in folders for path in _data_files(folder, TARGET_WORDS)]
+    files_beside = _FilesBeside(named, TARGET_WORDS)
     targets = set[str]()
     for path in present:
-        found = named[os.path.dirname(path)].of(path)
+        found = files_beside.of(path)
         targets.update(found)
         if found:
             targets.update(_owner_files(path))
     return [path for path in files if path not in targets]
 
 
-class _TargetFiles:
-    """Data files of a folder with one of `TARGET_WORDS` in their names, by their other words.
+class _FilesBeside:
+    """Files with labels or owners of the rows of data files, by their folders and their names.
 
     Args:
-        paths: The files. There may be thousands.
+        paths: The files, such as `y_train.csv`. There may be thousands.
+        words: Words in their names that those of data files lack.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._of_train = list[str]()
-        self._by_words = dict[frozenset[str], list[str]]()
+    def __init__(self, paths: Sequence[str], words: Set[str]) -> None:
+        self._of_train = [x for x in paths if words_of(x) - words <= SPLIT_NAMES["train"]]
+        self._paths = dict[tuple[str, frozenset[str]], list[str]]()
         for path in paths:
-            words = words_of(path) - TARGET_WORDS
-            self._by_words.setdefault(frozenset(words - INPUT_WORDS), []).append(path)
-            if words <= SPLIT_NAMES["train"]:
-                self._of_train.append(path)
+            self._paths.setdefault(_key_of_name(path, words), []).append(path)
+
+    def named_as(self, path: str) -> list[str]:
+        """Return the files that have the name of a data file, but for words such as X and y."""
+        found = self._paths.get(_key_of_name(path), ())
+        return [other for other in found if other != path]
 
     def of(self, path: str) -> list[str]:
-        """Return the files that hold the labels of a data file of the folder, by their names."""
-        own = frozenset(words_of(path) - INPUT_WORDS)
-        beside = [other for other in self._by_words.get(own, ()) if other != path]
-        return beside or [other for other in self._of_train if other != path]
+        """Return the files named as a data file, or else those of train in its folder."""
+        folder = os.path.dirname(path)
+        of_train = [x for x in self._of_train if os.path.dirname(x) == folder and x != path]
+        return self.named_as(path) or of_train
 
 
-def _beside(path: str, others: Sequence[str], words: Set[str]) -> list[str]:
-    """Return the files that have the name of a data file, but for words such as X and y.
-
-    Args:
-        path: The data file, such as `X_train.csv` or `train.csv`.
-        others: Other files of its folder: `y_train.csv`, `train_labels.csv`.
-        words: Words that the names of the other files have, too.
-    """
-    own = words_of(path) - INPUT_WORDS
-    return [other for other in others if words_of(other) - words - INPUT_WORDS == own]
+def _key_of_name(path: str, words: Set[str] = frozenset()) -> tuple[str, frozenset[str]]:
+    """Return the folder of a file and the words of its name, but for some and those of inputs."""
+    return os.path.dirname(path), frozenset(words_of(path) - words - INPUT_WORDS)
 
 
 def _with_further_words(path: str, targets: Sequence[str], loose: Sequence[str]) -> list[str]:
@@ -170,13 +162,6 @@ def _data_files(folder: str, words: Set[str]) -> list[str]:
     """Return the data files of a folder in whose names is one of some words."""
     found = [path for path in inside(folder)[0] if words_of(path) & words]
     return [path for path in found if resolve_format(path, "auto")]
-
-
-def _has_label(path: str, progress: ReadingProgress) -> bool:
-    """Return True if a column of a table is named like a label, whatever the file is named."""
-    if columns_of_format(resolve_format(path, "auto") or "csv") == "none":
-        return False
-    return have_label(read_alone(path, progress))
 
 
 def _labels_missing(path: str) -> str:
@@ -203,24 +188,21 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     folder = os.path.dirname(path)
     loose = [other for other in _data_files(folder, TARGET_WORDS) if other != path]
     if format == "npz" and path.endswith(".npy"):  # its reader finds y.npy
-        if is_input and not labels_file(path):
+        if labels_file(path):
+            return _with_owner(layout, read_table([path], layout, progress), progress)
+        if is_input:
             raise DataError(_labels_missing(path))
-        if not labels_file(path):
-            return []
-        table = read_table([path], layout, progress)
-        group, joins = _owner_beside(table, progress)
-        if not joins:
-            return []
-        found = replace(layout, joins=joins, group=group)
-        return [Choice(set_command(f"data.join={flow(joins)}"), found)]
-    targets = _with_further_words(path, _TargetFiles(loose).of(path), loose)
+        return []
+    targets = _FilesBeside(loose, TARGET_WORDS).of(path)
+    targets = _with_further_words(path, targets, loose)
     if not targets and not loose:
         may_lack = is_input and columns_of_format(format) != "none"
-        if may_lack and not _has_label(path, progress):
+        if may_lack and not has_label_column(path, progress):
             raise DataError(_labels_missing(path))
         return []
     options = layout.options.without_columns()
-    if format == "txt":
+    is_text = format == "txt"
+    if is_text:
         options = options.with_given(format="lines")  # a sequence per line
     has_places = columns_of_format(format) == "none"  # a table may have one column, of texts
     layout_alone = replace(layout, options=options)
@@ -240,7 +222,7 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
             if is_input and targets:
                 raise
             continue  # another file of the folder, which isn't about the table
-        if join is None or (join["on"] == ROW and _begin_with_labels(table, target)):
+        if join is None or (is_text and join["on"] == ROW and begin_with_labels(path, target)):
             continue
         by_chance = join["on"] == ROW or _may_match_by_chance(table, join, target)
         is_target = bool(targets) and (is_input or not has_label)
@@ -258,23 +240,19 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
     return named or choices
 
 
+def _with_owner(layout: FileLayout, table: Table, progress: ReadingProgress) -> list[Choice]:
+    """Return the layout of a table and a file of the owner of each row, or [] if there is none."""
+    group, joins = _owner_beside(table, progress)
+    if not joins:
+        return []
+    found = replace(layout, joins=joins, group=group)
+    return [Choice(set_command(f"data.join={flow(joins)}"), found)]
+
+
 def _has_labels_inside(table: Table) -> bool:
     """Return True if the reader of a file without columns finds its labels, as that of npz does."""
     labels = table.column(LABEL)
     return not table.has_columns and labels is not None and labels.distinct > 0
-
-
-def _begin_with_labels(table: Table, path: str) -> bool:
-    """Return True if most lines of a text file begin with the labels in another file, and a tab."""
-    texts = table.column(TEXT)
-    if table.format != "lines" or texts is None:
-        return False
-    labels = read_table([path], FileLayout({}), ReadingProgress(), is_train=False).columns[0]
-    own = [str(value).partition("\t")[0].strip() for value in texts.values]
-    known = list(map(str, labels.values))
-    pairs = zip(texts.codes.tolist(), labels.codes.tolist(), strict=False)
-    equal: int = sum(own[text] == known[label] for text, label in pairs)
-    return 2 * equal > table.rows
 
 
 def _owner_beside(
@@ -295,7 +273,7 @@ def _owner_beside(
 def _owner_files(path: str) -> list[str]:
     """Return the files beside a data file whose names tell that they have the owner of each row."""
     owners = _data_files(os.path.dirname(path), OWNER_FILE_WORDS)
-    return _beside(path, [other for other in owners if other != path], OWNER_FILE_WORDS)
+    return _FilesBeside(owners, OWNER_FILE_WORDS).named_as(path)
 
 
 def refuse_unjoined(layout: FileLayout, targets: Sequence[str], progress: ReadingProgress) -> None:
@@ -393,7 +371,6 @@ def joined_by_key(
     if not commands:
         for table, other in pairs:
             refuse_names_of_sequences(table, other)
-            _refuse_repeated_keys(table, other)
             _refuse_nameless_keys(table, other)
         return None
     both = " and ".join(display_name(path) for path in files)
@@ -409,29 +386,6 @@ def _command_of_key(table: Table, other: Table, key: "_Key") -> str:
         words += ["--set", "data.bad_rows=drop"]
         comment += "; the rows of others are left out"
     return f"{init_line(table.path, *words)}  # {comment}"
-
-
-def _refuse_repeated_keys(table: Table, other: Table) -> None:
-    """Raise a DataError if a few keys of another table, which a table has, occur in several rows.
-
-    Raises:
-        DataError: The error has a command that keeps one of equal rows.
-    """
-    own = {column.name: column for column in table.columns if isinstance(column.name, str)}
-    for key in other.columns:
-        left, repeated = own.get(key.name_text), other.rows - key.distinct
-        is_key = left is not None and left.repeats and _has_values_of(left, key)
-        if is_key and 0 < repeated <= MOST_REPEATED_KEYS * other.rows:
-            value = quote(str(key.values[int(np.argmax(key.counts))]), 40)
-            line, target = rewriting(["awk", "!seen[$0]++"], other.path, "unique")
-            setting = f"data.join={flow([{'file': shlex.split(target)[0], 'on': key.name}])}"
-            raise DataError(
-                f"{other.name}: {key.shown} has values in several rows, such as {value}, but one "
-                f"row for each belongs to the rows of {table.name}; to leave out rows that are "
-                "equal to others:",
-                f"  {line}",
-                init_line(table.path, "--set", setting),
-            )
 
 
 def _refuse_nameless_keys(table: Table, other: Table) -> None:

@@ -29,7 +29,7 @@ from seqtrain.proposal.file_names import (
     split_of,
     words_of,
 )
-from seqtrain.proposal.first_lines import first_lines
+from seqtrain.proposal.first_lines import begin_with_labels, filled_lines, first_lines
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
     joined_by_key,
@@ -45,7 +45,7 @@ from seqtrain.proposal.label_layouts import (
 from seqtrain.proposal.names import is_counter, is_time
 from seqtrain.proposal.options import INIT_COMMAND, FileLayout, InitOptions, Splits
 from seqtrain.proposal.profile import REPEATS, without
-from seqtrain.proposal.reading import ReadingProgress, read_alone, read_table
+from seqtrain.proposal.reading import ReadingProgress, read_alone
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
     commands_for_patterns,
@@ -63,7 +63,7 @@ from seqtrain.proposal.recordings import (
 from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.table import Table
-from seqtrain.tables.blocks import FILE, LABEL, TARGET_WORDS, TEXT, Dialect
+from seqtrain.tables.blocks import FILE, TARGET_WORDS, TEXT, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import matching_files, open_source
@@ -75,11 +75,6 @@ COMMENTS = "#%"
 """First characters of lines of text that are comments."""
 BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
-
-PARTICIPANT = "participant_id"
-"""Name of the column of persons in BIDS, a layout of folders of brain recordings."""
-PARTICIPANT_IN_NAME = rf"(?P<{PARTICIPANT}>sub-[^_/]+)_[^/]*$"
-"""Value of data.path that finds the person in the name of a file of BIDS."""
 
 TEST_IN_WORD = re.compile("test|valid|eval|dev", re.IGNORECASE)
 """Part of a word in the name of a file that may be no file of train, such as htest.csv."""
@@ -156,10 +151,7 @@ def find_layout(
         refuse_unread_label_file(layout, are_among=False)
         refuse_channels_alone(layout)
         refuse_texts_and_labels(layout.splits["train"])
-        _check_depth(layout.splits["train"])
-        if options.get("format") is None:
-            _refuse_other_files(layout.splits["train"])
-            _refuse_tables_as_texts(layout.splits["train"])
+        _check_texts(layout.splits["train"], options)
     if choices:
         return choices[0].layout
     refuse_unjoined(layout, [path for path in given if path not in files], progress)
@@ -185,25 +177,26 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
 
 
+def _may_be_test(path: str) -> bool:
+    """Return True if a word in the name of a file has the name of another split in it."""
+    return TEST_IN_WORD.search(os.path.basename(path)) is not None
+
+
 def _commands_for_equal_columns(files: Sequence[str]) -> list[str]:
     """Return lines with the commands that read files of equal columns, or [].
 
     One of two files may be the test file. Several files may be parts of one table.
     """
-    if len({resolve_format(path, "auto") for path in files}) > 1 or not all(
-        map(os.path.isfile, files)
-    ):
+    formats = {resolve_format(path, "auto") for path in files}
+    if len(formats) > 1 or not all(map(os.path.isfile, files)):
         return []
-    columns = [
-        [column.name for column in read_alone(path, ReadingProgress()).columns] for path in files
-    ]
-    if any(each != columns[0] for each in columns):
+    tables = [read_alone(path, ReadingProgress()) for path in files]
+    names = {tuple(column.name for column in table.columns) for table in tables}
+    if len(names) > 1:
         return []
     lines = []
     if len(files) == 2:
-        train, test = sorted(
-            files, key=lambda path: bool(TEST_IN_WORD.search(os.path.basename(path)))
-        )
+        train, test = sorted(files, key=_may_be_test)
         lines += ["or, if one is the test file:", init_line(train, "--test", test)]
     pattern = pattern_of(sorted(files))
     if pattern is not None:
@@ -235,31 +228,43 @@ def _two_files_of(role: str, first: str, second: str, files: Sequence[str]) -> D
     )
 
 
-def _check_depth(path: str) -> None:
-    """Raise a DataError if a folder holds folders within folders, so that none is a class."""
-    is_folder = os.path.isdir(path) and resolve_format(path, "auto") == "txt"
-    for folder in inside(path)[1] if is_folder else ():
+def _check_texts(path: str, options: InitOptions) -> None:
+    """Raise a DataError if a folder isn't one of texts by class, although its endings say so.
+
+    Args:
+        path: The folder. Nothing is checked of other data.
+        options: Options of the user. A format among them says that files are texts.
+    """
+    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
+        return
+    files, folders = inside(path)
+    for folder in folders:
         for inner in inside(folder)[1][:1]:
             raise DataError(
                 f"{display_name(path)}: holds folders within folders, such as "
                 f"{display_name(inner)}; expected a file of data, or one folder of files for "
                 "each class; give the folder of one data set",
-                *(_commands_of_events(path) or _commands_of_levels(path, inner)),
+                *_commands_of_levels(path, inner),
             )
+    if options.get("format") is None:
+        _refuse_other_files(path, files, folders)
+        _refuse_tables_as_texts(path, folders)
 
 
-def _refuse_other_files(path: str) -> None:
+def _refuse_other_files(path: str, files: Sequence[str], folders: Sequence[str]) -> None:
     """Raise a DataError if files in a folder of texts are no classes, or no texts of a class.
 
     Such as a page beside the folders of classes, or one in each of them whose name is made in
     another way than those of the texts.
 
+    Args:
+        path: The folder.
+        files: Its files.
+        folders: Its folders.
+
     Raises:
         DataError: The error has commands that copy the texts alone.
     """
-    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
-        return
-    files, folders = inside(path)
     beside = [each for each in files if each.endswith(".txt")]
     with suppress(DataError):  # lists of links beside folders aren't read
         open_source(path, Dialect("txt"))
@@ -323,8 +328,8 @@ def _refuse_lines_of_numbers(given: Sequence[str], files: Sequence[str], found: 
         found: The reason why they aren't read as they are.
     """
     is_text = all(map(os.path.isfile, files)) and not compression_of(files[0])
-    lines = first_lines(files[0], Dialect("lines")) if is_text else []
-    lines = [line for line in lines if line.strip() and line[0] not in COMMENTS]
+    lines = filled_lines(files[0]) if is_text else []
+    lines = [line for line in lines if line[0] not in COMMENTS]
     rows = [re.split(BETWEEN_NUMBERS, line.strip()) for line in lines]
     if len(rows) < 2 or not all(map(is_number, rows[-1])):  # the first line may be names
         return
@@ -367,35 +372,39 @@ def _refuse_endings_as_labels(files: Sequence[str]) -> None:
     )
 
 
-def _refuse_tables_as_texts(path: str) -> None:
+def _refuse_tables_as_texts(path: str, folders: Sequence[str]) -> None:
     """Raise a DataError if the files in the folder of each class hold JSON, or numbers and marks.
 
     Lines of numbers are time steps.
+
+    Args:
+        path: The folder.
+        folders: Its folders.
     """
-    if not os.path.isdir(path) or resolve_format(path, "auto") != "txt":
+    first = [file for folder in folders for file in inside(folder)[0][:1]]
+    if not first:
         return
-    first = [file for folder in inside(path)[1] for file in inside(folder)[0][:1]]
-    if first and all(os.path.splitext(file)[1] == ".json" for file in first):
+    as_texts = init_line(path, "--format", "txt")
+    if all(os.path.splitext(file)[1] == ".json" for file in first):
         label = ("--label", "class", "--set", r"data.path=(?P<class>[^/]+)/[^/]+$")
         raise DataError(
             f"{display_name(first[0])}: holds JSON; if an object is a row:",
             init_line(path, "--format", "jsonl", *label),
             "or, if a file is a text:",
-            init_line(path, "--format", "txt"),
+            as_texts,
         )
     for file in first:
-        lines = [line for line in first_lines(file, Dialect("lines")) if line.strip()]
+        lines = filled_lines(file)
         fields = re.split("[,;\t|]", lines[-2]) if len(lines) > 2 else []
         if len(fields) < 2 or 2 * sum(map(is_number, map(str.strip, fields))) < len(fields):
             return
-    if first:
-        raise DataError(
-            f"{display_name(first[0])}: holds lines of numbers with marks between; if a line is a "
-            "time step:",
-            init_line(path, "--format", "csv"),
-            "or, if a file is a text:",
-            init_line(path, "--format", "txt"),
-        )
+    raise DataError(
+        f"{display_name(first[0])}: holds lines of numbers with marks between; if a line is a time "
+        "step:",
+        init_line(path, "--format", "csv"),
+        "or, if a file is a text:",
+        as_texts,
+    )
 
 
 def _commands_of_levels(path: str, inner: str) -> list[str]:
@@ -430,30 +439,6 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
     return lines
 
 
-def _commands_of_events(path: str) -> list[str]:
-    """Return lines with a command for each label of persons whose events are in a folder of BIDS.
-
-    The events of sub-01 are in sub-01/…/sub-01_…_events.tsv, and its labels in participants.tsv.
-    """
-    persons = os.path.join(path, "participants.tsv")
-    events = os.path.join(path, "**", "*_events.tsv")
-    if not os.path.isfile(persons) or not matching_files(events):
-        return []
-    layout = FileLayout({}, InitOptions(header=True))
-    table = read_table([persons], layout, ReadingProgress(), is_train=False)
-    join = flow([{"file": persons, "on": PARTICIPANT}])
-    settings = [f"data.path={flow(PARTICIPANT_IN_NAME)}", f"data.join={join}"]
-    given = [text for setting in settings for text in ("--set", setting)]
-    labels = [x for x in table.columns if x.can_be_label and x.name != PARTICIPANT]
-    if not labels:
-        return []
-    lines = ["or, if the events of a file are a sequence, and a column of participants the label:"]
-    for label in labels:
-        options = ["--id", FILE, "--label", str(label.name), *given]
-        lines.append(init_line(events, *options))
-    return lines
-
-
 def _splits_inside(folder: str) -> list[str]:
     """Return the paths of the splits in a folder, sorted, or an empty list if it has no splits.
 
@@ -484,11 +469,9 @@ def _without_labels(files: Sequence[str]) -> Sequence[str]:
     for path, other in (both, both[::-1]):
         if not words_of(other) <= TARGET_WORDS:
             continue
-        labels = {line.strip() for line in first_lines(other, Dialect("lines"))} - {""}
-        first = {line.partition("\t")[0].strip() for line in first_lines(path, Dialect("lines"))}
         is_aligned = num_lines(path, blank=True) == num_lines(other, blank=True)
-        are_few = REPEATS * len(labels) <= num_lines(other)
-        if (is_aligned and are_few) or len(labels) < 2 * len(labels & first):
+        are_few = REPEATS * len(set(first_lines(other))) <= num_lines(other)
+        if (is_aligned and are_few) or begin_with_labels(path, other):
             return [path]
     return files
 
@@ -501,7 +484,7 @@ def read_single_rows(table: Table, options: InitOptions) -> None:
         options: Options of the user. An id among them stays.
     """
     file = table.column(FILE)
-    has_label = f"(?P<{LABEL}>" in (table.layout.pattern or "") and table.has_columns
+    has_label = table.layout.finds_label and table.has_columns
     if not has_label or "id" in options.given or file is None or file.distinct < table.rows:
         return
     table.columns = without(table.columns, [file])
@@ -521,7 +504,7 @@ def refuse_texts_of_files(roles: Roles, layout: FileLayout, options: InitOptions
     Raises:
         DataError: The error has a command for each.
     """
-    has_label = f"(?P<{LABEL}>" in (layout.pattern or "") and roles.id is not None
+    has_label = layout.finds_label and roles.id is not None
     if not has_label or roles.kind != "text" or "id" in options.given or roles.order:
         return
     texts = shown_names(roles.sequence)
@@ -604,8 +587,9 @@ def commands_for_files(table: Table) -> list[str]:
     only in numbers.
     """
     layout, given = table.layout, table.layout.train
-    has_label = f"(?P<{LABEL}>" in (layout.pattern or "")  # else its columns may hold the label
-    if has_label or not table.has_columns or layout.options.named("id") not in ([], [FILE]):
+    if layout.finds_label or not table.has_columns:  # else its columns may hold the label
+        return []
+    if layout.options.named("id") not in ([], [FILE]):
         return []
     files = recordings_of(given) or [path for name in given for path in matching_files(name)]
     found = "if the rows of each file are a sequence:"

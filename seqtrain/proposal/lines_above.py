@@ -10,7 +10,7 @@ from dataclasses import replace
 from seqtrain.errors import DataError
 from seqtrain.proposal.first_lines import first_lines
 from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.shell import init_line, perl_literal, rewritten_files
+from seqtrain.proposal.shell import init_line, perl_literal, rewritten
 from seqtrain.tables.blocks import REST, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import COMMENTS, DELIMITERS, form_of
@@ -44,7 +44,7 @@ def refuse_lines_above(
         raise DataError(
             f"{display_name(path)}: begins with a line of Unix times, and one of rates; to remove "
             "these:",
-            *_removing(2, r"[0-9]{9}.*\n.*\n", files, os.path.splitext(path)[1]),
+            *_removing(2, r"[0-9]{9}.*\n.*\n", path, files, os.path.splitext(path)[1]),
         )
     is_read = dialect.format != "txt" and form.skipped
     if is_read or options.get("header") is False or REST in options.named("sequence"):
@@ -57,10 +57,11 @@ def refuse_lines_above(
     mark = max(found, key=lines[-1].count)
     start, above = begins[mark] or 0, next(filter(str.strip, lines))
     ending = ".tsv" if mark == "\t" else ".csv"
+    pattern = rf"(?:.*\n){{{start}}}(?={perl_literal(lines[start])})"
     raise DataError(
         f"{display_name(path)}: a table seems to begin on line {start + 1}, below other lines, "
         f"such as {quote(above, 40)}; to remove these:",
-        *_removing(start, rf"(?:.*\n){{{start}}}(?={perl_literal(lines[start])})", files, ending),
+        *_removing(start, pattern, path, files, ending),
     )
 
 
@@ -78,19 +79,20 @@ def _begins_with_times(lines: Sequence[str]) -> bool:
     return len({*first}) == len({*second}) == 1 and first[0] >= FIRST_TIME > 100 * largest
 
 
-def _removing(number: int, pattern: str, files: Sequence[str], ending: str) -> list[str]:
+def _removing(number: int, pattern: str, path: str, files: Sequence[str], ending: str) -> list[str]:
     """Return lines with commands that remove first lines of files, and read what is left.
 
     Args:
         number: Number of the lines.
         pattern: Pattern of perl for these lines. Files without them don't change.
-        files: The files, or one folder.
+        path: The first file of train.
+        files: The files of all splits, or one folder.
         ending: Ending of the names of new files.
     """
     perl = ["perl", "-0777", "-pe", rf"s/\A{pattern}//"]
     if os.path.isfile(files[0]):
         command = ["tail", "-n", f"+{number + 1}"] if len(files) == 1 else perl
-        return rewritten_files(command, files, "table", ending)
+        return rewritten(command, path, "table", ending=ending)
     new = f"{files[0].rstrip(os.sep)}-tables"
     copy = shlex.join(["cp", "-r", files[0], new])
     edit = shlex.join(["find", new, "-type", "f", "-exec", perl[0], "-i", *perl[1:]])
@@ -110,8 +112,9 @@ def _first_line(lines: Sequence[str], mark: str) -> int | None:
     at = len(rows)
     while at and len(rows[at - 1][1]) == width:
         at -= 1
+    ends_in_numbers = any(map(is_number, rows[-1][1]))
     behind_blank = [row for row, (line, _) in enumerate(rows) if line and not lines[line - 1]]
-    if at == 0 and len(behind_blank) == 1 and any(map(is_number, rows[-1][1])):
+    if at == 0 and len(behind_blank) == 1 and ends_in_numbers:
         at = behind_blank[0]
     if at == 0:
         return 0
@@ -119,7 +122,7 @@ def _first_line(lines: Sequence[str], mark: str) -> int | None:
     is_apart = not lines[line - 1].strip()
     above = [fields for _, fields in rows[:at]]
     has_longer = any(len(fields) >= width for fields in above)  # a bad row, or blank names
-    if len(above) > 1 and any(map(is_number, rows[-1][1])) and not any(map(is_number, above[0])):
+    if len(above) > 1 and ends_in_numbers and not any(map(is_number, above[0])):
         has_longer &= {*map(len, above)} != {len(above[0])}  # else a table of its own
     lacks_one = at == 1 and len(rows[0][1]) == width - 1 > 1  # as R writes the names
     is_long = at <= MOST_LINES and len(rows) - at >= max(FEWEST_BELOW, at)

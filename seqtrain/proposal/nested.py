@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.proposal.first_lines import first_lines
+from seqtrain.proposal.first_lines import filled_lines
 from seqtrain.proposal.number_forms import numbers_in_columns
 from seqtrain.proposal.profile import LIST_KINDS, REPEATS, ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles, set_command
@@ -251,7 +251,7 @@ def rewritten_objects(
 
 def beginning_of_objects(table: Table) -> str:
     """Return the beginning of a program of Python that reads the objects `r` of a file of JSON."""
-    lines = [line for line in first_lines(table.file, table.dialect) if line.strip()]
+    lines = filled_lines(table.file, table.dialect)
     try:
         if len(lines) > 1 and isinstance(parse_json(lines[0]), dict):
             return OBJECT_PER_LINE

@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.cell_kinds import SCALES
@@ -77,8 +75,8 @@ GEOMETRY = re.compile(r"(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\
 FILLED = "x.strip() or sys.argv[2]"
 AS_LIST = 'x and "[" + sys.argv[2].join(x.strip()) + "]"'
 """Such a cell: a date with the year first, points, a text for a blank one, and a list of digits."""
-BITS, FEWEST_BITS = re.compile("[01]+"), 3
-"""A text of 0s and 1s, and its fewest digits that may mark a label each."""
+BITS = re.compile("[01]{3,}")
+"""A text of 0s and 1s that may mark a label each."""
 
 
 SCALING = (
@@ -190,10 +188,10 @@ def measurements_as_tokens(roles: Roles, table: Table) -> Iterator[str]:
     columns = [x for x in own if x.holds_measurements or _may_hold_numbers(x, kinds)]
     columns = [x for x in columns if x not in roles.id.parts and kinds.get(x.name_text) != "number"]
     if columns:
-        found, *advice = _plain_numbers(columns, table, marks=True)
+        found, advice = _plain_numbers(columns, table, marks=True)
         used = any(x.name_text in kinds for x in columns)
         use = "each different cell is a token" if used else "not used"
-        yield ": ".join([f"{found}: {use}; if they are measurements", *advice])
+        yield f"{found}: {use}; if they are measurements: {advice}"
 
 
 def _may_hold_numbers(column: ColumnProfile, kinds: Mapping[str, Any]) -> bool:
@@ -227,8 +225,8 @@ def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
     columns = [x for x in columns if x.holds_measurements or x.kind == "amount"]
     if not columns:
         return []
-    found, *advice = _plain_numbers(columns, table, marks=len(columns) < FEWEST_WIDE)
-    return [f"{found}; if they are measurements:", *(f"  {line}" for line in advice)]
+    found, advice = _plain_numbers(columns, table, marks=len(columns) < FEWEST_WIDE)
+    return [f"{found}; if they are measurements:", f"  {advice}"]
 
 
 def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str, str]:
@@ -318,9 +316,8 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
     """
     if roles.id is None or roles.order or not table.has_named_columns:
         return
-    times = [x for x in table.columns if x.kind == "time" and not x.is_constant]
-    for column in times:
-        if np.isfinite(column.numbers).any():
+    for column in table.columns:
+        if column.is_constant or not column.are_unread_times:
             continue
         cells = [str(value).strip() for value in column.values if str(value).strip()]
         for _, first, form in sorted(_readings_of_dates(cells)):
@@ -360,10 +357,8 @@ def labels_of_bits(roles: Roles, table: Table) -> Iterator[str]:
     """Yield a doubt about labels such as 0110 and 1000, of which each digit may mark a label."""
     label = roles.label
     values = [value for value in label.values if value != ""] if label.are_texts else []
-    sizes = {len(value) for value in values}
-    if len(values) < 3 or len(sizes) > 1 or min(sizes) < FEWEST_BITS:
-        return
-    if not all(map(BITS.fullmatch, values)):
+    are_long = len({len(value) for value in values}) == 1
+    if len(values) < 3 or not are_long or not all(map(BITS.fullmatch, values)):
         return
     advice = f"write lists such as [{', '.join(values[0])}]"
     file = table.only_file

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from seqtrain.config.document import Unreadable, read_option
 from seqtrain.sequences.sources import files_of
-from seqtrain.tables.blocks import Name
+from seqtrain.tables.blocks import LABEL, Name
 from seqtrain.tables.formats import names_of
 
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
@@ -121,6 +121,11 @@ class FileLayout:
     joins: Sequence[dict[str, Any]] = ()
     group: Name | None = None
     label_columns: Sequence[str] = ()
+
+    @property
+    def finds_label(self) -> bool:
+        """True if the label of a file is in its path."""
+        return f"(?P<{LABEL}>" in (self.pattern or "")
 
     @property
     def files(self) -> list[str]:

@@ -326,10 +326,20 @@ class ColumnProfile:
         units = [unit for unit in self.units if unit]
         return units[0] if len(units) == 1 else self.numbered_text
 
+    @property
+    def _are_words(self) -> bool:
+        """True if all cells are texts, and neither numbers, times nor lists."""
+        return self.main_kind[0] == "text" and self.are_texts
+
+    @property
+    def are_unread_times(self) -> bool:
+        """True for times none of which is known, such as dates that can be read in two ways."""
+        return self.kind == "time" and bool(np.isnan(self.numbers).all())
+
     @cached_property
     def numbered_text(self) -> str:
         """Text before or after the whole numbers of all cells, such as Q of Q1 and Q4, or ""."""
-        if self.main_kind[0] != "text" or not self.are_texts or self.blank >= 0:
+        if not self._are_words or self.blank >= 0:
             return ""
         found = set[str]()
         for value in self.values:
@@ -344,9 +354,7 @@ class ColumnProfile:
     @cached_property
     def are_ordinals(self) -> bool:
         """True if all cells are numbers such as 1st and 2nd."""
-        if self.main_kind[0] != "text" or not self.are_texts:
-            return False
-        return all(ORDINAL.fullmatch(value) for value in self.values)
+        return self._are_words and all(map(ORDINAL.fullmatch, self.values))
 
     @cached_property
     def has_units_of_time(self) -> bool:
@@ -359,7 +367,7 @@ class ColumnProfile:
     @cached_property
     def calendar_names(self) -> str:
         """Type of time, a key of `TIME_TYPES`, of names of months or weekdays; "" for others."""
-        if self.main_kind[0] != "text" or not self.are_texts or self.blank >= 0:
+        if not self._are_words or self.blank >= 0:
             return ""
         if len(self.values) > MOST_NAMES or any(map(WITH_DIGIT.search, self.values)):
             return ""

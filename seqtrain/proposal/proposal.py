@@ -63,7 +63,7 @@ from seqtrain.proposal.settings import share_to_hold_out
 from seqtrain.proposal.shell import for_all_files
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.table_roles import roles_of
-from seqtrain.sequences.dataset import prepare
+from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.pretrained import PretrainedEncoder
 from seqtrain.sequences.sentinels import sentinel_doubts
@@ -177,7 +177,6 @@ def propose(
     elif "validation" not in found.splits:
         family = facts.family.name if facts.channels else "words"
         found.splits["validation"] = share_to_hold_out(family, facts.rows)
-    text, config, settings = found.config()
     unit = "rows" if roles.window is None else "windows"
     column = None if roles.one_hot else str(roles.label.name)
     warnings += label_doubts(facts.classes, multi_label=facts.multi_label, unit=unit, column=column)
@@ -185,24 +184,32 @@ def propose(
     warnings += rows_of_windows(roles, facts)
     warnings += rare_classes(found, unit)
     if facts.rows < (TRIED_ROWS if roles.id is None else TRIED_IDS):
-        try:
-            prepared = prepare(config)
-        except DataError as error:
-            is_chosen = "validation" in found.rows or "validation" in options.given
-            if is_chosen or not error.problems[0].startswith("data.validation: "):
-                raise
-            found.splits["validation"] = None
-            _, config, _ = found.config()
-            prepared = prepare(config)
-        if "validation" in prepared.splits:
-            found.rows["validation"] = len(prepared.splits["validation"])
-        text, config, settings = found.config()
-        warnings += number_doubts(prepared)
+        warnings += number_doubts(_prepared(found, options))
+    text, config, settings = found.config()
     warnings += [*scattered_rows(roles.id, config), *shared_owner(roles.owner, config)]
     warnings += few_rows(found, config)
     median, most, longest = (min(x, config.data.max_length or x) for x in facts.lengths)
     warnings += doubts_about_time(facts.rows * median, most, longest, config)
     return Proposal(text, [*uses(found, settings), *others], warnings)
+
+
+def _prepared(found: Findings, options: InitOptions) -> PreparedData:
+    """Prepare the data as `fit` does, without validation if no row can be held out.
+
+    Raises:
+        DataError: If the data can't be prepared, or the user chose the validation.
+    """
+    try:
+        prepared = prepare(found.config()[1])
+    except DataError as error:
+        is_chosen = "validation" in found.rows or "validation" in options.given
+        if is_chosen or not error.problems[0].startswith("data.validation: "):
+            raise
+        found.splits["validation"] = None
+        prepared = prepare(found.config()[1])
+    if "validation" in prepared.splits:
+        found.rows["validation"] = len(prepared.splits["validation"])
+    return prepared
 
 
 def _about_all_files(lines: Sequence[str], layout: FileLayout, test: str | None) -> DataError:

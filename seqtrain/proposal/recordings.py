@@ -89,16 +89,16 @@ def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list
         found = list(map(below_groups, found))
     elif len(recordings) >= FEWEST_FILES and 2 <= len(folders) <= len(recordings) / 2:
         found.insert(0, folder_pattern(1))
-    if found and _has_label(recordings[0], progress):
+    if found and has_label_column(recordings[0], progress):
         return []
     return found
 
 
-def _has_label(recording: str, progress: ReadingProgress) -> bool:
-    """Return True if a column of a recording is named like a label, and may hold labels."""
-    if columns_of_format(resolve_format(recording, "auto") or "txt") == "none":
+def has_label_column(path: str, progress: ReadingProgress) -> bool:
+    """Return True if a column of a table is named like a label, and may hold labels."""
+    if columns_of_format(resolve_format(path, "auto") or "txt") == "none":
         return False
-    return have_label(read_alone(recording, progress))
+    return have_label(read_alone(path, progress))
 
 
 def folders_of(files: Sequence[str]) -> set[str]:
@@ -129,7 +129,7 @@ def refuse_groups_as_labels(layout: FileLayout, progress: ReadingProgress) -> No
         files = pattern_of(recordings) or recordings
         layout = replace(layout, splits=layout.splits | {"train": files})
     lines = commands_below_groups(layout, recordings)
-    if not lines or _has_label(recordings[0], progress):
+    if not lines or has_label_column(recordings[0], progress):
         return
     format = resolve_format(recordings[0], "auto") or "csv"
     if columns_of_format(format) != "none":
@@ -228,12 +228,8 @@ def _possible_labels(files: Sequence[str], progress: ReadingProgress) -> list[Co
         is_possible = one.can_be_label and other.can_be_label and not is_no_outcome(one)
         counts = one.kind == "number" and (np.diff(one.numbers) >= 0).all()  # such as trials
         is_text = one.name == TEXT and not first.has_columns
-        if (
-            is_possible
-            and not counts
-            and not is_text
-            and {*map(str, one.values)} & {*map(str, other.values)}
-        ):
+        are_shared = not {*map(str, one.values)}.isdisjoint(map(str, other.values))
+        if is_possible and are_shared and not (counts or is_text):
             columns.append(one)
     return columns
 

@@ -135,45 +135,50 @@ def row_table(columns: Columns, options: InitOptions, label: ColumnProfile | Non
             unused.append(column)
     ids = [x for x in unused if _may_be_id(x, label) or _may_be_moment(x, label)]
     roles.owner = next(iter(ids), None) or owner_of(unused)  # an id tells the label
-    is_detected_text = roles.kind == "text" and is_detected
-    if is_detected_text and chosen[0].is_category:
-        roles.warnings.append(
-            f"the sequence of each row is one word of {chosen[0].shown}, so the model sees no "
-            "other words; to label a text by all its words, write it in one cell"
-        )
-    if ids and is_detected_text and not options.get("group"):
-        name = ids[0].shown
-        roles.warnings.append(
-            f"all rows of one {name} have one label; if they are one sequence: "
-            f"{options_naming('id', [ids[0]])}"
-        )
-    texts = [column for column in unused if column.is_free_text]
-    spelled = [column for column in unused if _may_be_spelled_out(column)]
-    if any(map(_may_be_spelled_out, chosen)):  # such as two chains of a protein
-        texts, spelled = [*texts, *spelled], []
-    if texts and is_detected_text:
-        joined = flow([x.name for x in columns if x in chosen or x in texts])
-        roles.warnings.append(
-            f"{shown_names(texts, 3)}: texts that aren't used; to join them: "
-            f"{set_option(f'data.sequence={joined}')}"
-        )
-    if spelled and is_detected_text:
-        roles.warnings.append(
-            f"{shown_names(spelled, 3)}: long words that aren't used; if they are the sequence: "
-            f"{options_naming('sequence', [spelled[0]])}"
-        )
-    paths = [x for x in unused if _may_be_path(x)]
-    if paths and is_detected_text:
-        roles.warnings.append(
-            f"{shown_names(paths, 3)}: symbols that aren't used; if a sequence is "
-            f"made of them: {options_naming('sequence', [paths[0]])}"
-        )
+    if roles.kind == "text" and is_detected:
+        if ids and not options.get("group"):
+            roles.warnings.append(
+                f"all rows of one {ids[0].shown} have one label; if they are one sequence: "
+                f"{options_naming('id', [ids[0]])}"
+            )
+        roles.warnings += _doubts_beside_text(roles, unused)
     is_wide = len(chosen) > 1 and chosen[0].is_number and roles.kind == "features"
     own = [column for column in columns if column in used and column is not label]
     roles.all_others = (
         is_wide and own == chosen and len(roles.ignored) == sum(x.name == "" for x in unused)
     )
     return roles
+
+
+def _doubts_beside_text(roles: Roles, unused: Columns) -> Iterator[str]:
+    """Yield doubts about a text that no option names, and other columns that may be sequences.
+
+    Args:
+        roles: Roles with the columns of the text.
+        unused: Columns that aren't used, and don't tell the label.
+    """
+    chosen = roles.sequence
+    if chosen[0].is_category:
+        yield (
+            f"the sequence of each row is one word of {chosen[0].shown}, so the model sees no "
+            "other words; to label a text by all its words, write it in one cell"
+        )
+    texts = [column for column in unused if column.is_free_text]
+    spelled = [column for column in unused if _may_be_spelled_out(column)]
+    if any(map(_may_be_spelled_out, chosen)):  # such as two chains of a protein
+        texts, spelled = [*texts, *spelled], []
+    if texts:
+        joined = flow([x.name for x in roles.columns if x in chosen or x in texts])
+        option = set_option(f"data.sequence={joined}")
+        yield f"{shown_names(texts, 3)}: texts that aren't used; to join them: {option}"
+    paths = [column for column in unused if _may_be_path(column)]
+    for others, found in (
+        (spelled, "long words that aren't used; if they are the sequence"),
+        (paths, "symbols that aren't used; if a sequence is made of them"),
+    ):
+        if others:
+            option = options_naming("sequence", others[:1])
+            yield f"{shown_names(others, 3)}: {found}: {option}"
 
 
 def _may_be_spelled_out(column: ColumnProfile) -> bool:
@@ -186,8 +191,8 @@ def _may_be_spelled_out(column: ColumnProfile) -> bool:
 
 def _may_be_path(column: ColumnProfile) -> bool:
     """Return True for symbols with arrows between them, such as a > b > c, or lists of three."""
-    has_arrows = column.kind == "symbols" and column.mark in ARROWS
-    return has_arrows or (column.kind == "symbols" and column.steps >= FEWEST_SYMBOLS)
+    is_path = column.mark in ARROWS or column.steps >= FEWEST_SYMBOLS
+    return column.kind == "symbols" and is_path
 
 
 def _may_be_codes(chosen: Columns) -> bool:

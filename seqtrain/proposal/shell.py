@@ -57,20 +57,6 @@ def rewritten(
     return [f"  {line}", " ".join(["  seqtrain init", target, *options])]
 
 
-def rewritten_files(
-    command: Sequence[str], files: Sequence[str], suffix: str, ending: str | None = None
-) -> list[str]:
-    """Return lines of a message: the command of `rewritten` for each file, and one for all.
-
-    Of very many files, only the first one is written.
-    """
-    written = [rewriting(command, path, suffix, ending) for path in files[:MOST_FILES]]
-    if len(files) > MOST_FILES:
-        del written[1:]
-    lines = [f"  {line}" for line, _ in written]
-    return [*lines, " ".join(["  seqtrain init", *(target for _, target in written)])]
-
-
 def for_all_files(lines: Sequence[str], files: Sequence[str], test: str | None) -> list[str]:
     """Return lines of a message whose commands that rewrite the first file rewrite all files.
 

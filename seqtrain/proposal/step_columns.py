@@ -452,8 +452,7 @@ class StepColumns:
     def _doubts_without_order(self) -> Iterator[str]:
         """Yield doubts about rows that are used in the order of the file."""
         for column in self.columns:
-            is_date = column.kind == "time" and column not in self.per_id
-            if is_date and np.isnan(column.numbers).all():
+            if column.are_unread_times and column not in self.per_id:
                 cell = quote(next(filter(None, column.values), ""), 30)
                 problem = problem_of_dates(column) or f"{cell} can be read in several ways"
                 yield (

@@ -232,7 +232,7 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
     order = Order(*given)
     if not order and not _is_only_measurement(varying):
         order = find_order(varying, id)
-        has_unread_dates = any(x.kind == "time" and np.isnan(x.numbers).all() for x in varying)
+        has_unread_dates = any(x.are_unread_times for x in varying)
         if order and all(map(is_time_of_day, order.columns)) and has_unread_dates:
             order = Order()  # a time of day comes again on each of the dates
         if not order:

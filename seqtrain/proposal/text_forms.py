@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import dropwhile
@@ -18,7 +18,7 @@ from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_r
 from seqtrain.proposal.shell import rewriting, rewritten
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
-from seqtrain.tables.blocks import REST, Dialect, Selection, as_list
+from seqtrain.tables.blocks import REST, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import (
     BLANK_FIELDS,
@@ -207,7 +207,7 @@ def _refuse_title(table: Table, first: Sequence[str]) -> None:
     dialect = replace(table.dialect, header=False)
     file = open_source(table.path, dialect).files()[0]
     block = next(first_blocks(file, dialect, FIRST_ROWS))
-    rows = list(zip(*map(as_list, block.columns.values()), strict=True))
+    rows = list(_rows_of(block))
     line = int(block.lines[index_of_names(rows)])
     if line == 1:
         return
@@ -297,21 +297,25 @@ def _head_of(table: Table) -> tuple[Table, list[str]]:
     file = open_source(table.path, head.dialect).files()[0]
     for block in first_blocks(file, head.dialect, HEAD_ROWS):
         if not first:
-            rows = zip(*map(as_list, block.columns.values()), strict=True)
-            filled = (at for at, row in enumerate(rows) if any(map(str.strip, row)))
+            filled = (at for at, row in enumerate(_rows_of(block)) if any(map(str.strip, row)))
             start = min([*block.problems, next(filled, 0)])  # a row that can't be decoded is blank
             row, block = block.at(slice(start, start + 1)), block.at(slice(start + 1, None))
             first = [str(as_list(cells)[0]) for cells in row.columns.values()]
             if row.problems:
                 builder.add(row)
-        rows = zip(*map(as_list, block.columns.values()), strict=True)
         if len(first) > 1:
-            block = block.at(np.flatnonzero([list(row) != first for row in rows]))
+            is_other = [list(row) != first for row in _rows_of(block)]
+            block = block.at(np.flatnonzero(is_other))
         builder.add(block)
         if builder.rows * len(first) >= HEAD_CELLS:
             break
     builder.finalize()
     return head, first
+
+
+def _rows_of(block: Block) -> Iterator[tuple[str, ...]]:
+    """Return the cells of each row of a block."""
+    return zip(*map(as_list, block.columns.values()), strict=True)
 
 
 def check_shape(table: Table, first: Sequence[str]) -> None:

@@ -204,26 +204,6 @@ def test_comments_above_a_table_in_a_txt_file(tmp_path, monkeypatch, draw, cli, 
         assert parse_config(Path("c.yaml").read_text()).data.label == "state"
 
 
-def test_events_of_brain_recordings_have_their_labels_in_the_file_of_persons(
-    tmp_path, monkeypatch, draw, cli
-):
-    monkeypatch.chdir(tmp_path)
-    persons = [f"sub-{i:02d}" for i in range(1, 13)]
-    for person in persons:
-        rows = [[i * 1.5, draw.choice(["std", "dev"])] for i in range(10)]
-        path = Path(f"my set/{person}/eeg/{person}_task-odd_events.tsv")
-        write(path, ["onset", "trial_type"], rows, "\t")
-        path.with_name(f"{person}_task-odd_eeg.json").write_text("{}")
-    rows = [[person, "cp"[i % 2]] for i, person in enumerate(persons)]
-    write(Path("my set/participants.tsv"), ["participant_id", "group"], rows, "\t")
-    refused = cli("init", "my set", "-o", "c.yaml", code=2).err
-    (command,) = re.findall("^seqtrain:   seqtrain (init .*)$", refused, re.MULTILINE)
-    cli(*shlex.split(command), "-o", "c.yaml")
-    data = prepare(parse_config(Path("c.yaml").read_text()))
-    assert sum(map(len, data.splits.values())) == 12
-    assert data.preprocessing.labels
-
-
 @pytest.mark.parametrize("fields", [("role", "content", "assistant"), ("from", "value", "gpt")])
 @pytest.mark.parametrize("turns", [1, 3])
 def test_the_last_answers_of_chats_become_labels(tmp_path, monkeypatch, draw, cli, fields, turns):
