@@ -36,8 +36,8 @@ from seqtrain.proposal.profile import (
     LIST_KINDS,
     ColumnProfile,
     Columns,
-    JoinedColumn,
     determines,
+    is_contiguous,
     joined_codes,
     without,
 )
@@ -501,11 +501,12 @@ class StepColumns:
             is_part = is_trial(column) or names_owner(column) or not self.id.is_contiguous
             if column is self.label or column in self.per_id or not is_part:
                 continue
-            both = JoinedColumn(*self.id.parts, column)
-            if both.is_contiguous and 2 * both.distinct <= both.rows:
+            parts = [*self.id.parts, column]
+            codes = joined_codes([part.codes for part in parts])
+            if 2 * (codes.max(initial=0) + 1) <= len(codes) and is_contiguous(codes):
                 yield (
                     f"the rows of one {self.id.shown} and one {column.shown} stand together; if "
-                    f"these are a sequence: {options_naming('id', both.parts)}"
+                    f"these are a sequence: {options_naming('id', parts)}"
                 )
 
     def _labelled_parts(self) -> list[ColumnProfile]:
