@@ -91,6 +91,9 @@ def pairs_inside(folder: str, progress: ReadingProgress) -> list[str]:
     files_beside = _FilesBeside(targets, TARGET_WORDS)  # a folder may hold many files
     others = [path for path in data if not words_of(path) & TARGET_WORDS]
     found = [path for path in others if files_beside.named_as(path)]
+    are_two = len(others) == len(targets) == 1 and not folders
+    if are_two and resolve_format(others[0], "auto") == "txt":  # else it would be the only class
+        return [*others, *targets]
     inputs = [path for path in data if words_of(path) & {"x"}]
     if not found and len(inputs) == len(data) > 0 and not has_label_column(inputs[0], progress):
         raise DataError(_labels_missing(inputs[0]))

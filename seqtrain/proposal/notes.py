@@ -21,7 +21,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.proposal.write import GROWTH, shown_labels
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import SPLIT_VALUES
-from seqtrain.tables.formats import resolve_format
+from seqtrain.tables.formats import names_of, resolve_format
 from seqtrain.text import counted, listed, quote
 
 FEW_PER_CLASS = 30
@@ -218,7 +218,8 @@ def files_of_other_splits(found: Findings) -> list[str]:
     unused = f"{listed(others)} {'isn' if len(others) == 1 else 'aren'}'t used"
     command = found.command
     if not command.startswith("seqtrain init"):  # a call in Python
-        command = shlex.join(["seqtrain", "init", train])
+        given = [path for split in found.splits.values() for path in names_of(split)]
+        command = shlex.join(["seqtrain", "init", *given])
     return [
         f"{unused}; to score each, or predict it if it has no labels:",
         f"  {command} {shlex.join(chosen.values())} --force",

@@ -1,9 +1,11 @@
 """Proposal of `seqtrain init`: the text of a config for data files, and notes for the user."""
 
+import json
 import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,12 +59,13 @@ from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import REPEATS, ColumnProfile, joined_column
-from seqtrain.proposal.reading import ReadingProgress, ReadingReport, read_table
+from seqtrain.proposal.reading import ReadingProgress, ReadingReport, read_alone, read_table
 from seqtrain.proposal.roles import Roles, joined_marks
 from seqtrain.proposal.settings import share_to_hold_out
-from seqtrain.proposal.shell import for_all_files
+from seqtrain.proposal.shell import for_all_files, rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.table_roles import roles_of
+from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.pretrained import PretrainedEncoder
@@ -70,6 +73,7 @@ from seqtrain.sequences.sentinels import sentinel_doubts
 from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, lost_classes, number_doubts
 from seqtrain.tables.blocks import REST, Name, missing_name
+from seqtrain.tables.cells import label_name_of
 from seqtrain.tables.formats import names_of
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.text import duration
@@ -79,6 +83,12 @@ TRIED_ROWS, TRIED_IDS = 4096, 1000
 
 If this fails, and `propose` itself chose the validation, it tries again without validation.
 """
+COLUMN_AS_IN_TRAIN = (
+    'import csv, sys; r = csv.reader(sys.stdin, delimiter="%s"); next(r); '
+    'w = csv.writer(sys.stdout, delimiter="%s"); new = %s; at = %d; '
+    "[w.writerow([*new[:at], x[%d], *new[at + 1:]]) for x in r if x]"
+)
+"""Program of Python that writes a column of csv below its header where train has it."""
 
 
 @dataclass(frozen=True)
@@ -269,11 +279,49 @@ def _files_of_train_alone(found: Findings, path: str) -> list[str]:
 
 def _prediction_of(path: Any, found: Findings) -> str:
     """Return the advice to predict a file without labels, with the command."""
-    command = ["seqtrain", "predict", names_of(path)[0]]
+    file = names_of(path)[0]
+    command = ["seqtrain", "predict", file]
+    other = _with_own_header(file, found)
+    if other is not None:
+        sequences, files = found.roles.sequence, [other.only_file, found.table.only_file]
+        alike = [x for x in other.columns if x.kind == sequences[0].kind]
+        if len(alike) != 1 or len(sequences) > 1 or None in files:
+            return "its columns have names, which train lacks: write them as those of train"
+        at, blank = other.columns.index(alike[0]), json.dumps([""] * len(found.table.columns))
+        marks = [form_of_file(x.path, x.dialect).delimiter for x in (other, found.table)]
+        code = COLUMN_AS_IN_TRAIN % (*marks, blank, sequences[0].name, at)
+        line, target = rewriting(["python3", "-c", code], file, "rows")
+        return f"to predict it, after fit: {line} && seqtrain predict {target}"
     are_two = found.table.header is False and len(found.table.columns) == 2
     if are_two and found.roles.label.name == 0:  # the first column of train isn't in the file
         command += ["--input-format", "lines"]
     return f"to predict it, after fit: {shlex.join(command)}"
+
+
+def _with_own_header(path: str, found: Findings) -> Table | None:
+    """Return a file of another split whose columns have names that train lacks, or None."""
+    if found.table.header is not False or not found.table.is_delimited:
+        return None
+    with suppress(DataError):  # its first line may be names or values
+        other = read_alone(path, ReadingProgress())
+        if other.header and other.is_delimited:
+            return other
+    return None
+
+
+def _lacks_labels(label: ColumnProfile, path: str, found: Findings) -> bool:
+    """Return True if the column in the place of the label holds none in a file of another split.
+
+    It holds blanks or one mark such as -1, or another column that a header names is in its place.
+    """
+    known, own = (
+        {label_name_of(str(value)).casefold() for value in column.values if value != ""}
+        for column in (found.roles.label, label)
+    )
+    if not known.isdisjoint(own):
+        return False
+    is_mark = len(own) == 1 and not any(map(str.isalnum, own))
+    return not own or is_mark or _with_own_header(path, found) is not None
 
 
 def _facts_of_split(
@@ -299,7 +347,7 @@ def _facts_of_split(
     label = own.get(roles.label.name)
     if one_hot and len(one_hot) == len(roles.one_hot):
         label = joined_marks(one_hot)
-    if label is None or label.distinct == 0:
+    if label is None or _lacks_labels(label, files[0], found):
         return None
     ids = () if roles.id is None else roles.id.parts
     needed = [*roles.sequence, *ids, *roles.order.columns]

@@ -79,11 +79,13 @@ def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list
     """Return the ways to read labels from the folders and the names of recordings.
 
     A way is a value of data.path. The names of folders are labels if several files share each, but
-    those of persons are groups. If a column has the name of a label, the list is empty: then the
-    files are parts of a table.
+    those of persons are groups. A file beside the folders, such as one about the recordings, has no
+    label. If a column has the name of a label, the list is empty: then the files are parts of a
+    table.
     """
     patterns = name_patterns(recordings)
-    folders = folders_of(recordings)
+    deepest = max((path.count(os.sep) for path in recordings), default=0)
+    folders = folders_of([path for path in recordings if path.count(os.sep) == deepest])
     found = [pattern for pattern, labels in patterns if labels != folders or len(folders) == 1]
     if are_groups(folders):
         found = list(map(below_groups, found))

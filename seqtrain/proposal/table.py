@@ -201,8 +201,10 @@ class _GrowingColumn(dict[Any, int]):
         """Append cells."""
         cells = with_codes(cells)
         if isinstance(cells, Coded):
-            table = [*map(self.code, cells.values), self[""] if -1 in cells.codes else 0]
-            self._append_codes(np.array(table, dtype=np.int32)[cells.codes])
+            table = np.zeros(len(cells.values) + 1, np.int32)
+            for code in np.unique(cells.codes).tolist():  # a category may have no rows
+                table[code] = self[""] if code < 0 else self.code(cells.values[code])
+            self._append_codes(table[cells.codes])
             return
         try:
             if not self:

@@ -253,7 +253,7 @@ def open_source(
         if each == STDIN or not (whole_files or os.path.isdir(each)):
             parts.append(SourceFile(each, dialect))
         elif whole_files:
-            files = files_below(each) if os.path.isdir(each) else [each]
+            files = _whole_files(each) if os.path.isdir(each) else [each]
             if not files:
                 shown = display_name(each)
                 raise DataError(f"{shown}: no files in it; expected a file per sequence")
@@ -390,15 +390,13 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
     Raises:
         DataError: If the folder has neither of the two forms, or both.
     """
-    entries = folder_entries(path)
+    entries = _class_entries(path)
     shown = display_name(path)
-    folders = [name for name, is_folder in entries if is_folder]
-    in_folders = [name for name in folders if name not in UNLABELLED]
+    in_folders = [name for name, is_folder in entries if is_folder]
     parts = []
     for name, is_folder in entries:
         label = _class_of(name)
-        is_list_of_links = label.startswith("urls_") and label.removeprefix("urls_") in folders
-        if label and not is_list_of_links and not is_folder:
+        if label and not is_folder:
             parts.append(_part(os.path.join(path, name), "lines", dialect, {LABEL: label}))
     if parts and in_folders:
         raise DataError(
@@ -421,10 +419,32 @@ def _class_folder(path: str, dialect: Dialect) -> list[SourceFile]:
                 advice += f"; for its {ending} files give '{pattern}'"
                 break
         else:
-            if entries and not folders:
+            if entries and not in_folders:
                 advice += "; for tables in files of other endings, give their format (csv)"
         raise DataError(f"{shown}: no rows; {advice}")
     return parts
+
+
+def _class_entries(path: str) -> list[tuple[str, bool]]:
+    """Return the entries of a folder, without folders such as ``unsup`` and lists of links."""
+    entries = folder_entries(path)
+    ignored = {*UNLABELLED, *(f"urls_{name}.txt" for name, is_folder in entries if is_folder)}
+    return [entry for entry in entries if uncompressed(entry[0]) not in ignored]
+
+
+def _whole_files(path: str) -> list[str]:
+    """Return the files in a folder, at any depth, that `_class_folder` doesn't ignore.
+
+    All are returned if it would ignore all folders: a user may give ``unsup`` and its parts.
+    """
+    entries = _class_entries(path)
+    if not any(is_folder for _, is_folder in entries):
+        return files_below(path)
+    files = []
+    for name, is_folder in entries:
+        own = os.path.join(path, name)
+        files += files_below(own) if is_folder else [own]
+    return files
 
 
 def _part(path: str, format: str, dialect: Dialect, fixed: Mapping[str, str]) -> SourceFile:

@@ -460,6 +460,18 @@ def test_a_folder_of_files_has_a_row_per_file(of_files, tmp_path, cli):
     assert f"{names[1]}:1: expected UTF-8 text" in ended.err
 
 
+def test_a_folder_of_classes_is_read_as_by_fit(of_files, tmp_path, cli):
+    files = [f"new/{label}/{i}.txt" for label in ("down", "up") for i in range(3)]
+    others = ["new/urls_down.txt", "new/urls_up.txt", "new/unsup/7.txt"]
+    for file in (*files, *others):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("rise")
+    _, *lines = read(cli("predict", tmp_path / "new", of_files).out)
+    assert [line[0] for line in lines] == [str(tmp_path / file) for file in files]
+    _, *lines = read(cli("predict", tmp_path / "new/unsup", of_files).out)
+    assert [line[0] for line in lines] == [str(tmp_path / others[-1])]
+
+
 def test_new_recordings_of_numbers_are_read_as_files_of_training_were(tmp_path, cli):
     for number in range(12):
         (tmp_path / "train" / "xy"[number % 2]).mkdir(parents=True, exist_ok=True)

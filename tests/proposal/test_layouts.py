@@ -10,6 +10,8 @@ from glob import glob
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from seqtrain.config import parse_config
@@ -1548,3 +1550,79 @@ def test_a_recording_from_stdin_needs_no_key_of_its_label(tmp_path, monkeypatch,
     text = Path(files[3]).read_text()
     by_pipe = cli("predict", "-", "--input-format", "csv", stdin=text).out.splitlines()[1]
     assert by_pipe.partition("\t")[2] == by_path
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_a_test_file_whose_labels_are_marks_has_none(tmp_path, monkeypatch, draw, cli, form):
+    """Hugging Face writes -1 for a hidden label: as no name in parquet, as a number in csv."""
+    monkeypatch.chdir(tmp_path)
+    names = [name(draw), name(draw)]
+    features = {"label": {"names": names, "_type": "ClassLabel"}}
+    told = json.dumps({"info": {"features": features}})
+    files = []
+    Path("data").mkdir()
+    for split, rows in (("train", 60), ("validation", 20), ("test", 20)):
+        labels = [-1 if split == "test" else i % 2 for i in range(rows)]
+        texts = [sentence(draw, names[label]) for label in labels]
+        files.append(f"data/{split}-00000-of-00001.{form}")
+        if form == "csv":
+            write(Path(files[-1]), ["sentence", "label"], list(zip(texts, labels, strict=True)))
+            continue
+        table = pa.table({"sentence": texts, "label": labels})
+        pq.write_table(table.replace_schema_metadata({"huggingface": told}), files[-1])
+    cli("init", "data", "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.train, data.validation, data.test) == (*files[:2], None)
+    said = propose(files[:2], InitOptions()).uses
+    (command,) = [line for line in said if line.startswith("  seqtrain init")]
+    cli(*shlex.split(command)[1:], "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.train, data.validation, data.test) == (*files[:2], None)
+
+
+@pytest.mark.parametrize("key", ["name", "path", "stem"])
+def test_one_folder_of_recordings_beside_their_labels_is_no_class(
+    tmp_path, monkeypatch, draw, cli, key
+):
+    monkeypatch.chdir(tmp_path)
+    folder, labels = name(draw), [name(draw), name(draw)]
+    rows = []
+    for i in range(24):
+        write(Path(f"{folder}/{i:03d}.csv"), ["ax", "ay"], recording(draw, i % 2))
+        keys = {"name": f"{i:03d}.csv", "path": f"{folder}/{i:03d}.csv", "stem": f"{i:03d}"}
+        rows.append([keys[key], labels[i % 2]])
+    write(Path("labels.csv"), ["recording", "condition"], rows)
+    cli("init", ".", "-o", "c.yaml")
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
+
+
+@pytest.mark.parametrize("target", ["labels.csv", "y.csv", "classes.tsv"])
+def test_a_folder_of_one_text_file_and_its_labels(tmp_path, monkeypatch, draw, cli, target):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    own = [labels[i % 2] for i in range(60)]
+    Path("calls.txt").write_text("".join(f"{sentence(draw, label)}\n" for label in own))
+    write(Path(target), [], [[label] for label in own])
+    cli("init", ".", "-o", "c.yaml")
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 30)
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+@pytest.mark.parametrize("places", [["text", "label"], ["label", "text"]])
+def test_a_test_file_with_a_header_that_train_lacks(tmp_path, monkeypatch, draw, cli, mark, places):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    rows = [{"label": labels[i % 2], "text": sentence(draw, labels[i % 2])} for i in range(80)]
+    train = [[row[place] for place in places] for row in rows]
+    write(Path("train.csv"), [], train, mark)
+    new = [[i, sentence(draw, labels[i % 2])] for i in range(20)]
+    write(Path("test.csv"), ["reviewID", "review"], new, mark)
+    said = cli("init", "train.csv", "test.csv", "-o", "c.yaml").err
+    assert parse_config(Path("c.yaml").read_text()).data.test is None
+    command, predict = re.findall("after fit: (python3 .*) && seqtrain (predict .*)", said)[0]
+    subprocess.run(command, shell=True, check=True)
+    fast = ["--set", "training.max_epochs=1", "--set", "model.hidden_size=4"]
+    cli("fit", "c.yaml", *fast, "--run-dir", "run")
+    texts = [text for _, text in new]
+    expected = cli("predict", "-", "run", "--input-format", "lines", stdin="\n".join(texts)).out
+    assert cli(*shlex.split(predict), "run").out == expected
