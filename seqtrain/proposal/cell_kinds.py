@@ -78,9 +78,9 @@ SCALES = {
 """Maps units that may stand for a thousand, a million or more to this number."""
 MEASURED = re.compile(
     rf"{SIGN}[0-9]+(?:[.,][0-9]+)?(?:\s?(?:[-–/±]|\+/?-|to|bis|à)\s?[0-9]+(?:[.,][0-9]+)?)?"
-    r"\s?[^\d\s]{0,8}(?:\s[^\d\s]{1,4})?"
+    r"(?!\.[a-z])\s?[^\d\s]{0,8}(?:\s[^\d\s]{1,4})?"
 )
-"""One or two numbers with a unit or a flag, such as 112/67, 5.6±0.1, 3-5 or 5.6 H."""
+"""One or two numbers with a unit or a flag, such as 112/67, 5.6±0.1, 3-5 or 5.6 H, no 7.json."""
 PHONE = re.compile(r"(?:\+|\(?0|\([0-9]{2,5}\))[-0-9 ()]{6,20}")
 NUMBER_ITEM = rf"(?:{NUMBER_TEXT}|[nN]a[nN]|\?)"
 KIND_PATTERNS = {

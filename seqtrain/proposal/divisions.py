@@ -51,7 +51,8 @@ BEGINNINGS = {
     "arff": "(?i:@relation).*",
 }
 """Maps formats without columns to patterns of the first line of a file of an unknown ending."""
-IN_QUOTES = re.compile(r'"[^"]*"')
+NO_COLUMNS = re.compile(r'"[^"]*"|(?<=:[0-9]{2}),[0-9]+')
+"""Text in quotes, or decimals of a second: their marks divide no columns."""
 LABELS_BETWEEN_BLANKS = {
     0: ("first", r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'),
     -1: (
@@ -205,7 +206,7 @@ def command_for_unknown(path: str) -> list[str]:
     if format is None:
         refuse_marks(path, LINES)
         mark = find_delimiter(lines)
-        if not all(mark in IN_QUOTES.sub("", line) for line in lines if line.strip()):
+        if not all(mark in NO_COLUMNS.sub("", line) for line in lines if line.strip()):
             refuse_labels_before_blanks(path, LINES)
             return ["if its lines are no table, write one as csv: values, an id, and a label"]
         format = "tsv" if mark == "\t" else "csv"

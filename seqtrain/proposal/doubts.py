@@ -331,11 +331,16 @@ def scattered_rows(id: ColumnProfile | None, config: Config) -> Iterator[str]:
     )
 
 
-def rows_of_totals(table: Table) -> Iterator[str]:
-    """Yield a warning for each cell of the last rows of a table that says that they hold totals."""
+def rows_of_totals(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield a warning for each cell of the last rows of a table that says that they hold totals.
+
+    Where a row is a sequence, those without a label are left out already.
+    """
     path, format = table.only_file, table.format
     for column in table.columns:
         for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
+            if roles.id is None and roles.label.is_blank[row]:
+                continue
             code = column.codes[row]
             cell = column.values[code]
             if not isinstance(cell, str) or not TOTAL.fullmatch(cell) or column.counts[code] > 1:

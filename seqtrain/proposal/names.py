@@ -1,17 +1,18 @@
 """Usual names of columns, and what they say about a column.
 
 Names are in English, German, French, Spanish, Portuguese and Italian, without accents.
+Those of texts are also in Russian, Polish, Dutch, Turkish, Chinese, Japanese and Korean.
 """
 
 import re
 from collections.abc import Callable
 
-from seqtrain.proposal.profile import FREE_WORDS, ColumnProfile
+from seqtrain.proposal.profile import FREE_WORDS, ColumnProfile, plain_letters
 from seqtrain.sequences.content import TEXT_FIELDS
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
+    return tuple(plain_letters(text).split())
 
 
 LABEL_NAMES = _words(
@@ -22,11 +23,12 @@ LABEL_NAMES = _words(
     bewertung stimmung thema absicht zielwert sentimiento sentimento objetivo cible alvo
     sterne note etoiles estrellas puntuacion calificacion valoracion estrelas nota avaliacao
     stelle voto valutazione punteggio emotion churn churned mark marks grade grades severity
+    overall score
     """
 )
 PROPERTY_NAMES = _words(
     """
-    class type category tag genre activity
+    class type category tag genre activity overall score
     klasse kategorie classe categorie clase categoria
     """
 )
@@ -50,21 +52,25 @@ TEXT_NAMES = _words(
     name word x input nachricht
     kommentar beschreibung inhalt satz frage rezension anfrage texte commentaire phrase contenu
     texto mensaje comentario frase contenido pregunta mensagem conteudo pergunta testo messaggio
-    commento domanda
+    commento domanda текст сообщение отзыв комментарии вопрос tekst tresc yorum metin soru
+    文本 评论 内容 本文 テキスト レビュー 내용 리뷰 텍스트
     """
 )
 SHORT_NAMES = ("name", "word", "x", "input")
 """Names of texts that also are names of other things beside free text."""
 HEADLINE_NAMES = _words(
     """
-    title subject headline summary titel betreff titre objet titulo asunto assunto titolo
+    title subject headline summary titel betreff titre objet titulo asunto assunto titolo oggetto
+    тема заголовок tytuł temat onderwerp baslık konu 标题 主题 件名 タイトル 제목
     """
 )
 BODY_NAMES = _words(
     """
     body description text content review abstract message beschreibung inhalt nachricht texte
     contenu texto contenido mensaje mensagem conteudo testo rezension recensione resenha resena
-    cuerpo corps corpo
+    cuerpo corps corpo descripcion descricao descrizione описание текст сообщение отзыв обращение
+    опис opis tresc omschrijving beschrijving bericht acıklama mesaj icerik
+    内容 正文 描述 本文 説明 내용 본문 설명
     """
 )
 MESSAGE_NAMES = (*BODY_NAMES, *TEXT_FIELDS)
@@ -223,6 +229,8 @@ CHANNEL_NAME = re.compile(
     "(?: (?:id|name))?"
 )
 """Words of the name of a column that tells which channel a number in another column belongs to."""
+LONGEST_SCALE = 11
+"""Most values of a rating."""
 MOST_WORDS = 3
 """Most words of the name of an owner: more are a sentence, as a question is."""
 
@@ -292,7 +300,14 @@ def _may_be_days(column: ColumnProfile) -> bool:
     return column.kind != "text" or column.calendar_names != "" or column.numbered_text != ""
 
 
+def _is_no_rating(column: ColumnProfile) -> bool:
+    """Return True for more values than a scale from 0 to 10 has, and for numbers between these."""
+    return column.distinct > LONGEST_SCALE or column.has_decimals
+
+
 OTHER_MEANINGS = {
+    "overall": _is_no_rating,
+    "score": _is_no_rating,
     "note": _is_free,
     "nota": _is_free,
     "stelle": _holds_letters,

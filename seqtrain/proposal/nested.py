@@ -218,11 +218,14 @@ def _holds_objects(table: Table, column: ColumnProfile) -> bool:
 def commands_for_items(table: Table) -> list[str]:
     """Return lines with a command that writes a row for each text of a list, or an empty list.
 
-    The label of such a list is a text in the same row, which no other row has.
+    The label of such a list is a text in the same row, which no other row has. There is no
+    further free text.
     """
     labels = [x for x in table.columns if x.kind == "text" and x.distinct == x.rows]
     lists = [x for x in table.columns if x.kind == "turns"]
     if table.format != "jsonl" or not labels or not lists:
+        return []
+    if any(x.is_free_text for x in table.columns if x is not labels[0]):
         return []
     column = max(lists, key=_items)
     options = shlex.join(["--label", labels[0].name_text, "--sequence", column.name_text])

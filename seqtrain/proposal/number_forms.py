@@ -10,6 +10,7 @@ from typing import Any
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.cell_kinds import SCALES
+from seqtrain.proposal.names import is_code
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming, shown_names
 from seqtrain.proposal.shell import rewriting, rewritten, rewritten_at_once, set_option
@@ -223,6 +224,7 @@ def _with_plain_digits(column: ColumnProfile, table: Table) -> str:
 def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
     """Return lines with a command that writes plain numbers in columns of measurements, or []."""
     columns = [x for x in columns if x.holds_measurements or x.kind == "amount"]
+    columns = [x for x in columns if not is_code(x)]
     if not columns:
         return []
     found, advice = _plain_numbers(columns, table, marks=len(columns) < FEWEST_WIDE)

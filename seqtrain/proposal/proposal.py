@@ -179,7 +179,7 @@ def propose(
     steps = [x for x in roles.columns if x.name_text in roles.steps]
     id = roles.id if roles.window is None else None
     warnings += classes_without_values(roles.sequence or steps, roles.label, id)
-    warnings += rows_of_totals(table)
+    warnings += rows_of_totals(roles, table)
     if options.get("pretrained"):
         found.encoding = _encoding_time(found)
     if "validation" in options.given:

@@ -235,7 +235,7 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
             )
         return best[0]
     if candidates:
-        others = [x for x in candidates if not (x in best or x.is_measured)]
+        others = [x for x in candidates if not (x in best or x.is_measured or _names_many(x))]
         lines = commands("label", [*best, *others])
         marks = _command_for_marks(best)
         # Beside other columns, two flags of a row are rarely its labels.
@@ -295,11 +295,9 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
     others = [x for x in others if not (tells_time(x) or names_variant(x) or is_decision(x))]
     others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
-    others = [
-        x
-        for x in others
-        if x.distinct <= MOST_CLASSES or not (is_code_or_owner(x) or x.word in TEXT_NAMES)
-    ]
+    others = [x for x in others if not _names_many(x)]
+    if label.word == "label":  # beside it, a type or a category is a property
+        others = [x for x in others if not names_property(x)]
     numbered = _numbered(columns) if others else set()
     others = [x for x in others if x not in numbered]
     reason = "no column is named like a label"
@@ -318,6 +316,12 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
         f"{label.shown} is read as the label, but {reason}; if it is another one: "
         f"{' or '.join(shown)}"
     ]
+
+
+def _names_many(column: ColumnProfile) -> bool:
+    """Return True for many values below a name of codes, owners or texts, such as player_id."""
+    is_name = is_code_or_owner(column) or column.word in TEXT_NAMES
+    return is_name and column.distinct > MOST_CLASSES
 
 
 def _command_for_marks(columns: Columns) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
-from seqtrain.proposal.cell_kinds import are_codes
+from seqtrain.proposal.cell_kinds import are_codes, are_whole, text_field
 from seqtrain.proposal.names import (
     BODY_NAMES,
     HEADLINE_NAMES,
@@ -41,11 +41,11 @@ from seqtrain.proposal.roles import (
     FEWEST_OWNERS,
     FEWEST_WIDE,
     MOST_LISTED,
+    NUMBER_IN_TITLE,
     Roles,
     choose_label,
     columns_named,
     command_naming,
-    holds_lists_of_labels,
     listed_commands,
     options_naming,
     other_labels,
@@ -75,6 +75,8 @@ ADDRESS = re.compile(r"[0-9a-fA-F-]*|[a-z]+://.*|[^\s@]+@[^\s@]+|.*\.[a-z0-9]{2,
 """A hash, or the address of a page, a person or a file, or a blank cell."""
 ARROWS = ("->", "=>", "→", ">>", ">", "»")
 """Marks between symbols that follow one another."""
+FEWEST_WORDS_OF_TURN = 2
+"""Fewest words of a turn of a chat, on average."""
 FEWEST_SYMBOLS = 3
 """Fewest symbols of a list beside a text, on average, that may be a sequence."""
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
@@ -196,11 +198,20 @@ def _may_be_path(column: ColumnProfile) -> bool:
 
 
 def _may_be_codes(chosen: Columns) -> bool:
-    """Return True if whole numbers in lists, or in columns, may be codes or measurements."""
+    """Return True if whole numbers from 0 on, in lists or columns, may be codes or measurements.
+
+    Lists of points are none.
+    """
     if all(x.main_kind[0] == "numbers" and x.are_whole_lists for x in chosen):
-        return True
+        return not any(_holds_points(x) for x in chosen)
     is_wide = len(chosen) > 1 and chosen[0].kind == "number"
-    return is_wide and not any(column.has_decimals for column in chosen)
+    return is_wide and are_whole([x.numbers[np.isfinite(x.numbers)] for x in chosen])
+
+
+def _holds_points(column: ColumnProfile) -> bool:
+    """Return True for lists of lists of numbers."""
+    items = map(items_of, column.sampled_values)
+    return any(isinstance(item, list) for own in items for item in own or ())
 
 
 @dataclass
@@ -271,7 +282,7 @@ def _unclear_sequence(found: _Candidates) -> list[str]:
     )
     texts = [x for x in found.texts if x in possible]
     numbered = [columns for columns in largest_groups(texts) if len(columns) > 2]
-    for columns in numbered or [[*filter(_may_be_spelled, texts)][:2]]:
+    for columns in numbered or [_pair(texts)]:
         if len(columns) > 1:
             lines.append(f"  {command_naming('sequence', columns)}  # joins them")
     problem = "it isn't clear which column holds the sequence; choose one:"
@@ -283,6 +294,19 @@ def _unclear_sequence(found: _Candidates) -> list[str]:
     if rest:
         lines.append(f"other columns: {listed(rest, MOST_LISTED)}")
     return [f"--sequence: {label.shown} is read as the label, but {problem}", *lines]
+
+
+def _pair(texts: Columns) -> list[ColumnProfile]:
+    """Return two texts to join: the first whose names differ in a number only, or the first ones.
+
+    Such as sentence1 and sentence2, of which each may have a parse beside it.
+    """
+    by_stem: dict[str, list[ColumnProfile]] = {}
+    spelled = [*filter(_may_be_spelled, texts)]
+    for column in spelled:
+        by_stem.setdefault(NUMBER_IN_TITLE.sub("", column.name_text), []).append(column)
+    pairs = (own for own in by_stem.values() if len(own) == 2)
+    return next(pairs, spelled[:2])
 
 
 def _may_be_spelled(column: ColumnProfile) -> bool:
@@ -314,8 +338,26 @@ def _lists(others: Columns, texts: Columns) -> list[ColumnProfile]:
         return lists
     fewest = max(FEWEST_WIDE, min(max(column.words for column in free), MANY_NUMBER_COLUMNS))
     names = () if any(column.word in TEXT_NAMES for column in free) else TEXT_NAMES
-    lists = [x for x in lists if not (x.kind == "events" and holds_lists_of_labels(x))]
-    return [x for x in lists if not x.steps or x.steps >= fewest or x.word in names]
+    return [x for x in lists if x.word in names or _size_of_lists(x) >= fewest or _is_chat(x)]
+
+
+def _size_of_lists(column: ColumnProfile) -> float:
+    """Return the mean number of items of the lists of a column."""
+    if column.kind != "events":
+        return column.steps
+    return float(np.mean([len(items_of(value) or ()) for value in column.sampled_values]))
+
+
+def _is_chat(column: ColumnProfile) -> bool:
+    """Return True for sentences, and for objects with them, but not for those of custom fields."""
+    if column.kind != "turns":
+        return False
+    words = list[int]()
+    for value in column.sampled_values:
+        for item in items_of(value) or ():
+            text = item[text_field(item)] if isinstance(item, dict) else item
+            words.append(len(str(text).split()))
+    return sum(words) >= FEWEST_WORDS_OF_TURN * len(words)
 
 
 def _channels(found: _Candidates) -> list[ColumnProfile]:
@@ -340,11 +382,12 @@ def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
     body has a usual name, or is the only other free text.
     """
     texts = [x for x in found.texts if not x.is_category]
-    titles = [x for x in texts if x.word in HEADLINE_NAMES]
-    titles += [x for x in texts if x.differs and last_word(x) in HEADLINE_NAMES and x not in titles]
+    possible = [x for x in texts if last_word(x) in HEADLINE_NAMES]
+    titles = [x for x in possible if x.word in HEADLINE_NAMES]
+    titles = titles or [x for x in possible if x.differs]
     bodies = [x for x in found.texts if last_word(x) in BODY_NAMES]
     if not bodies:
-        bodies = [x for x in texts if x.is_free_text and x not in titles]
+        bodies = [x for x in texts if x.is_free_text and x not in possible]
     if len(titles) == len(bodies) == 1:
         return [*titles, *bodies]
     return []

@@ -11,13 +11,14 @@ from seqtrain.proposal.names import (
     is_counting,
     is_no_outcome,
     is_time,
+    is_trial,
     names_language,
     names_outcome,
     names_owner,
     names_property,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
-from seqtrain.proposal.order import Order, find_order
+from seqtrain.proposal.order import IdRows, Order, find_order
 from seqtrain.proposal.profile import (
     LIST_KINDS,
     ColumnProfile,
@@ -39,7 +40,7 @@ from seqtrain.proposal.roles import (
     set_command,
 )
 from seqtrain.proposal.shell import set_option
-from seqtrain.proposal.step_columns import StepColumns
+from seqtrain.proposal.step_columns import StepColumns, distinct_rows
 from seqtrain.proposal.step_ids import (
     FEWEST_ROWS,
     SHORTEST_RUN,
@@ -53,7 +54,7 @@ from seqtrain.proposal.step_ids import (
 from seqtrain.proposal.time_kinds import is_time_of_day
 from seqtrain.proposal.wide import wide_columns
 from seqtrain.proposal.window_roles import label_runs, windowed_roles
-from seqtrain.text import listed
+from seqtrain.text import counted, listed
 
 LONGEST_SYMBOL = 24
 """Most characters of a word that can be a symbol, such as a product number."""
@@ -95,7 +96,7 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
         if not (roles.order or is_requested) and may_be_wide:
             return None
     if roles is None and is_requested:
-        taken = given[0].parts if given else ()
+        taken = [x for option in ("id", "order") for x in columns_named(columns, options, option)]
         possible = [x for x in columns if x.can_be_label and x not in taken]
         likely = [label] if label is not None else likeliest_labels(possible)
         if given and len(likely) == 1:
@@ -361,6 +362,43 @@ def _refuse_without_names(columns: Columns, options: InitOptions) -> None:
             marked("--id: rows seem to be time steps; choose the column that names a sequence:"),
             *lines,
         )
+
+
+def refuse_unlabelled_steps(columns: Columns) -> None:
+    """Raise a DataError if rows are time steps of several ids, and no column may be the label.
+
+    Another column sorts the rows of each id, and begins again in the next one: the cycles of
+    engines, the days of shares. Numbers of trials count examples instead. Such an id is no label.
+    """
+    possible = [x for x in columns if x.can_be_label and not x.is_constant]
+    if _holds_sequence(columns) or any(map(names_outcome, possible)):
+        return
+    for id in possible:
+        if id.rows < FEWEST_ROWS * id.distinct or is_counting(id):
+            continue
+        order = find_order(without(columns, [id]), id)
+        if not (order and _begins_again_in_each(order, id)):
+            continue
+        others = without(possible, [id, *order.columns])
+        if not any(x.kind == "text" or x.distinct <= MOST_CLASSES for x in others):
+            sorting = options_naming("order", order.columns)
+            raise DataError(
+                f"--label: it looks like a row per time step, for {order.shown} sorts the rows of "
+                f"each {id.shown} ({counted(id.distinct, 'value')}) and begins again; the label is "
+                "missing",
+                marked("add it, or the file that has it, and name the columns:")
+                + f" {options_naming('id', [id])} {sorting} --label COLUMN",
+            )
+
+
+def _begins_again_in_each(order: Order, id: ColumnProfile) -> bool:
+    """Return True if the rows of each id stand in an order whose values come again in other ids."""
+    if any(map(is_trial, order.columns)) or 2 * len(np.unique(order.numbers)) > id.rows:
+        return False
+    if not (id.is_contiguous or (np.diff(order.numbers) >= 0).all()):
+        return False
+    is_sorted = IdRows(id.codes).are_sorted_by(order)
+    return is_sorted and distinct_rows(id.codes, order.codes) == id.rows
 
 
 def _roles_by_values(roles: Roles) -> str:

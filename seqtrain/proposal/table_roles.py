@@ -57,7 +57,7 @@ from seqtrain.proposal.roles import (
 )
 from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
 from seqtrain.proposal.shell import init_line, set_option
-from seqtrain.proposal.step_roles import step_table
+from seqtrain.proposal.step_roles import refuse_unlabelled_steps, step_table
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
@@ -216,6 +216,8 @@ def _row_roles(
         refuse_columns_of_sequences(table, columns)
         refuse_answers(table, columns)
         refuse_categories(table, columns)
+        if not (table.layout.label_columns or table.layout.pattern):
+            refuse_unlabelled_steps(columns)
     problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]
     roles = None
     try:

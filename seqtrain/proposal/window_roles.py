@@ -52,9 +52,11 @@ def windowed_roles(columns: Columns, options: InitOptions) -> Roles | None:
     each other, or the only one of numbers.
     """
     given = given_ids(columns, options)
-    if not given:
-        joined = find_joined_id(columns, options, has_labels=False)
-        given = [joined] if joined else []
+    joined = None if given else find_joined_id(columns, options, has_labels=False)
+    if joined is not None:
+        roles = _windows_of(columns, joined, options, is_named=True)
+        if roles is not None:  # otherwise its parts may hold the label, such as an activity
+            return roles
     possible = [x for x in columns if x.can_be_label and x.rows >= FEWEST_ROWS * x.distinct]
     taken = [*columns_named(columns, options, "label"), *columns_named(columns, options, "order")]
     possible = without(possible, taken)
@@ -195,7 +197,8 @@ def _window(id: ColumnProfile, label: ColumnProfile, rows: Integers) -> dict[str
     rarer = int(label.counts.argmin())
     is_rare = len(runs) <= 2 * len(id.values) or label.counts[rarer] < RARE_STATE * label.rows
     if label.distinct != 2 or not is_rare:
-        steps = _power_of_two(np.median(runs) / 2, LONGEST)  # several windows in each
+        run_of_row = np.repeat(runs, runs)  # runs of few rows may be many, but hold little
+        steps = _power_of_two(np.median(run_of_row) / 2, LONGEST)  # several windows in each
         return {"steps": steps, "stride": steps // 2, "label": "constant"}
     size = np.median(id.counts)
     steps = _power_of_two(size / 2, LONGEST)

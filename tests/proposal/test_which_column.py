@@ -454,3 +454,86 @@ def test_columns_of_marks_and_blanks_are_offered_as_labels(draw, cli, mark):
     first, *_ = printed(cli("init", "a.csv", code=2).err)
     cli(*first, "-o", "c.yaml", "--force")
     assert data_of().label == ["toxic", "insult", "threat"]
+
+
+def steps_of_things(draw, things: list[Any], clock: list[Any]) -> list[list[Any]]:
+    """Return a row per thing and time: the thing, the time, eleven numbers."""
+    rows = list[list[Any]]()
+    for thing in things:
+        for when in clock[: draw.randint(len(clock) // 2 + 8, len(clock))]:
+            rows.append([thing, when, *(round(draw.gauss(9, 1), 3) for _ in range(11))])
+    return rows
+
+
+COUNT = list(range(1, 60))
+DATES = [f"2024-{1 + day // 28:02}-{1 + day % 28:02}" for day in range(60)]
+CLOCKS: dict[str, tuple[str, list[Any], str, list[Any]]] = {
+    "engines": ("unit", list(range(1, 31)), "cycle", COUNT),
+    "few pumps": ("Pumpe", [3, 5, 8, 9], "Zyklus", COUNT),
+    "unusual names": ("qua", list(range(70, 90)), "blo", COUNT),
+    "shares": ("Name", ["AAPL", "MSFT", "KO", "XOM", "PG"], "date", DATES),
+    "towns": ("ville", ["Lyon", "Nice", "Brest"], "jour", DATES),
+}
+
+
+@pytest.mark.parametrize("case", CLOCKS)
+@pytest.mark.parametrize("numbers", [5, 11])
+@pytest.mark.parametrize("by_time", [True, False])
+def test_an_id_of_time_steps_is_no_label(draw, cli, case, numbers, by_time):
+    thing, things, clock, times = CLOCKS[case]
+    rows = [row[: 2 + numbers] for row in steps_of_things(draw, things, times)]
+    if by_time:
+        rows.sort(key=lambda row: row[1])
+    names = [thing, clock, *"abcdefghijk"[:numbers]]
+    write(Path("a.csv"), names, rows)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    assert f"--id {thing} --order {clock} --label" in refused
+    assert "data.sequence" not in refused
+    # With a label, the options work.
+    kinds = {each: "uv"[place % 2] for place, each in enumerate(things)}
+    write(Path("b.csv"), [*names, "kind"], [[*row, kinds[row[0]]] for row in rows])
+    cli("init", "b.csv", "--id", thing, "--order", clock, "--label", "kind", "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.order, data.label) == (thing, clock, "kind")
+
+
+def test_an_id_of_time_steps_without_names_is_no_label(draw, cli):
+    rows = steps_of_things(draw, list(range(1, 31)), COUNT)
+    Path("a.txt").write_text("".join(" ".join(map(str, row)) + "  \n" for row in rows))
+    awk, init = re.findall(r"^seqtrain:   (.*)$", cli("init", "a.txt", code=2).err, re.M)
+    subprocess.run(awk, shell=True, check=True)
+    refused = cli(*shlex.split(init)[1:], code=2).err
+    assert "--id 0 --order 1 --label" in refused
+    asked = cli(*shlex.split(init)[1:], "--id", "0", "--order", "1", code=2).err
+    assert "data.window" not in asked
+
+
+def test_numbered_trials_of_a_class_are_examples(draw, cli):
+    rows = steps_of_things(draw, ["swipe", "tap", "pinch"], COUNT)
+    names = ["gesture", "trial", *(f"t{step}" for step in range(11))]
+    write(Path("a.csv"), names, rows)
+    cli("init", "a.csv", "-o", "c.yaml")
+    assert data_of().label == "gesture"
+
+
+@pytest.mark.parametrize("owner", ["user", "subject", "Person"])
+@pytest.mark.parametrize("has_short_runs", [True, False])
+def test_clocks_that_begin_again_in_each_activity_leave_the_owner_as_the_id(
+    draw, cli, owner, has_short_runs
+):
+    """Short runs of rows are no reason for short windows."""
+    rows = list[list[Any]]()
+    for person in range(1, 13):
+        start = draw.randint(10**9, 2 * 10**9)
+        for act in ("walk", "jog", "sit"):
+            start -= 10**6
+            for step in range(90):
+                numbers = [round(draw.gauss(len(act), 1), 3) for _ in range(3)]
+                is_short = has_short_runs and act == "sit" and step % 30 == 0
+                label = "jog" if is_short else act
+                rows.append([person, label, 1000 * (start + step), *numbers])
+    write(Path("a.csv"), [owner, "activity", "timestamp", "x", "y", "z"], rows)
+    cli("init", "a.csv", "-o", "c.yaml")
+    data = data_of()
+    assert (data.id, data.order, data.label) == (owner, "timestamp", "activity")
+    assert data.window == {"steps": 32, "stride": 16, "label": "constant"}
