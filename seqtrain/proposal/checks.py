@@ -12,7 +12,7 @@ from seqtrain.errors import DataError, marked
 from seqtrain.proposal.divisions import refuse_labels_before_blanks
 from seqtrain.proposal.doubts import command_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
-from seqtrain.proposal.fasta_fields import commands_for_fields, refuse_fields
+from seqtrain.proposal.fasta_fields import commands_for_header_fields, refuse_fields
 from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.profile import MOST_MARKS, Columns
 from seqtrain.proposal.roles import Roles, odd_numbers, set_command
@@ -31,7 +31,7 @@ MOST_ODD_COLUMNS = 8
 """Largest number of columns whose odd cells a command names."""
 FAULTS_OF_KEYS = (NO_ROW, DIFFERENT_ROWS)
 """Parts of the reasons of rows whose key isn't in a joined file, or has several rows there."""
-NO_DATA = (*FAULTS_OF_KEYS, REPEATED_HEADER)
+HOLD_NO_DATA = (*FAULTS_OF_KEYS, REPEATED_HEADER)
 """Parts of the reasons of rows of which any number may be left out."""
 LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
 """Cell for a value below or above the range of an instrument, such as <0.5."""
@@ -113,7 +113,7 @@ def check_bad_rows(table: Table, roles: Roles, facts: Facts) -> None:
     if not problems or table.options.get("bad_rows") == "drop" or table.leaves_out:
         return
     lines = problems
-    hold_no_data = _are_all(NO_DATA, problems)
+    hold_no_data = _are_all(HOLD_NO_DATA, problems)
     lack_a_key = _are_all(FAULTS_OF_KEYS, problems)
     if lack_a_key or FILE in table.options.named("id"):  # all rows of an id lack the same
         firsts = {LINE_NUMBER.sub(": ", problem, count=1): problem for problem in problems[::-1]}
@@ -142,7 +142,7 @@ def _num_unreadable(table: Table, roles: Roles) -> int:
 
 
 def _are_all(reasons: Sequence[str], problems: Sequence[str]) -> bool:
-    """Return True if each problem has one of some parts of reasons, such as `NO_DATA`."""
+    """Return True if each problem has one of some parts of reasons, such as `HOLD_NO_DATA`."""
     return all(any(reason in problem for reason in reasons) for problem in problems)
 
 
@@ -178,7 +178,7 @@ def check_classes(found: Findings) -> None:
         if table.format == "fasta":
             place = ", the end of each line that begins with >"
         one = f"one label, {quote(labels[0])}{place}"
-        lines = [f"{table.name}: {one}; expected two or more", *commands_for_fields(table)]
+        lines = [f"{table.name}: {one}; expected two or more", *commands_for_header_fields(table)]
         raise DataError(*lines)
     is_unique = max(facts.classes.values()) == 1 and facts.rows > MOST_UNIQUE
     if is_unique and "validation" not in found.splits:
@@ -188,4 +188,4 @@ def check_classes(found: Findings) -> None:
         elif table.format == "txt" and os.path.isdir(table.path):
             expected += ": each file is a class here; give each class a folder for its files"
         each = f"each of {facts.rows} rows has a different label, such as {quote(labels[0], 40)}"
-        raise DataError(f"{table.name}: {each}; {expected}", *commands_for_fields(table))
+        raise DataError(f"{table.name}: {each}; {expected}", *commands_for_header_fields(table))

@@ -27,7 +27,7 @@ MELTING = (
     "w.writerows([k, x[k]] for x in r for k in sys.argv[1:] if x[k].strip())"
 )
 """Program that writes a row for each text, with the name of its column as the label."""
-TURNING = (
+TURNING_TABLES = (
     'import csv, sys; w = csv.writer(sys.stdout); w.writerow([sys.argv[1], "series"]); '
     "c = zip(*csv.reader(sys.stdin, delimiter=%s)); w.writerows([n.strip(), "
     '" ".join(v or "nan" for v in x)] for n, *x in c if n.strip() not in sys.argv[2:])'
@@ -107,7 +107,7 @@ def _turned(table: Table, others: Sequence[str], key: str, *given: str) -> list[
         key: Name of the column of the names.
         given: Further files for `seqtrain init`, as a shell reads them.
     """
-    code = TURNING % json.dumps(delimiter_of(table))
+    code = TURNING_TABLES % json.dumps(delimiter_of(table))
     command = ["python3", "-c", code, key, *others]
     return rewritten(command, table.file, "turned", *given, ending=".csv")
 

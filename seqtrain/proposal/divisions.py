@@ -29,13 +29,13 @@ NUMBER_OR_TIME = re.compile(
 """Cell of a column of numbers, dates or times, also with a decimal comma, or a missing one."""
 OTHER_MARK = re.compile(r"[;|]|(?<![0-9]),|,(?![0-9]+(?:\s|$))")
 """Mark between columns that is no blank, and no decimal comma."""
-MARKS = re.compile(r"(?:[^\w\s]|_)+")
+MARK_RUNS = re.compile(r"(?:[^\w\s]|_)+")
 """Marks without letters, digits and blanks between."""
 SINGLE_MARKS = set("~^§¦¬\x01")
 """Single marks that may divide columns. Texts hardly hold them."""
 OTHER_MARKS = re.compile(r"[\",;|'()\[\]{}]|//")
 """A delimiter, a quote, a bracket, or a mark of addresses."""
-DIVIDING = (
+DIVIDING_LINES = (
     "import csv, sys; m = sys.argv[1]; "
     '[x.reconfigure(errors="surrogateescape") for x in (sys.stdin, sys.stdout)]; '
     "r = (x.rstrip().split(m) for x in sys.stdin if x.strip()); "
@@ -142,7 +142,7 @@ def refuse_marks(path: str, dialect: Dialect) -> None:
     lines = filled_lines(path, dialect)
     if len(lines) < FEWEST_TABLE_LINES:
         return
-    found = [mark for mark in dict.fromkeys(MARKS.findall(lines[0])) if _may_divide(mark)]
+    found = [mark for mark in dict.fromkeys(MARK_RUNS.findall(lines[0])) if _may_divide(mark)]
     found = [mark for mark in found if len({line.count(mark) for line in lines}) == 1]
     if not found:
         return
@@ -150,7 +150,7 @@ def refuse_marks(path: str, dialect: Dialect) -> None:
     raise DataError(
         f"{display_name(path)}: {quote(mark)} stands in each line {lines[0].count(mark)} times; if "
         "it divides columns, to write csv:",
-        *rewritten(["python3", "-c", DIVIDING, mark], path, "table", ending=".csv"),
+        *rewritten(["python3", "-c", DIVIDING_LINES, mark], path, "table", ending=".csv"),
     )
 
 

@@ -11,7 +11,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.tables.lines import FASTA_LABEL
 from seqtrain.text import counted
 
-FIELD = re.compile(r"\b(\w+)=(.*?)(?=\s+\w+=|\s*$)")
+NAMED_FIELD = re.compile(r"\b(\w+)=(.*?)(?=\s+\w+=|\s*$)")
 """A field of a header with its name, such as OS=Homo sapiens."""
 NAMED_FIELD = (
     r"if (/^>(\S+).*?\b%s=(.*?)(?=\s+\w+=|\s*$)/) "
@@ -39,7 +39,7 @@ def refuse_fields(table: Table) -> None:
         )
 
 
-def commands_for_fields(table: Table) -> list[str]:
+def commands_for_header_fields(table: Table) -> list[str]:
     """Return lines with a command for each field of FASTA headers that may be the label.
 
     Fields have bars between them, `>id|species|gene`, or names. The label is the last one.
@@ -71,7 +71,7 @@ def _commands_for_places(headers: list[str], table: Table) -> Iterator[str]:
 
 def _commands_for_names(headers: list[str], table: Table) -> Iterator[str]:
     """Yield a line with a command for each field NAME=VALUE that repeats as labels do."""
-    fields = [dict(FIELD.findall(header)) for header in headers]
+    fields = [dict(NAMED_FIELD.findall(header)) for header in headers]
     if not fields or any(map(FASTA_LABEL.search, headers)):
         return
     for name in fields[0]:

@@ -14,7 +14,7 @@ MOST_REPEATED = 0.01
 """Largest share of the cells below a usual column name that may equal this name."""
 FEWEST_GRID = 8
 """Fewest numbers with equal steps that are names, such as wave lengths, also if they fall."""
-NUMBER_KINDS = ("number", "time", "amount")
+KINDS_OF_VALUES = ("number", "time", "amount")
 """Kinds of columns whose names are no cells of theirs."""
 MOSTLY_BLANK = 0.9
 """Share of blank cells from which on a column may have no name: a few texts ran over into it."""
@@ -85,7 +85,7 @@ def has_header(file: str, first: Sequence[str], columns: Columns, options: InitO
     for cell, column in zip(first, columns, strict=True):
         if column.kind in LIST_KINDS:
             return items_of(cell) is None
-        if column.kind in NUMBER_KINDS or _may_be_below(cell, column):
+        if column.kind in KINDS_OF_VALUES or _may_be_below(cell, column):
             return True
     raise DataError(
         f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "

@@ -71,7 +71,7 @@ from seqtrain.text import counted, display_name, quote
 
 NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 """A number with a decimal comma, or a whole one."""
-COMMENTS = "#%"
+COMMENT_MARKS = "#%"
 """First characters of lines of text that are comments."""
 BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
@@ -329,13 +329,13 @@ def _refuse_lines_of_numbers(given: Sequence[str], files: Sequence[str], found: 
     """
     is_text = all(map(os.path.isfile, files)) and not compression_of(files[0])
     lines = filled_lines(files[0]) if is_text else []
-    lines = [line for line in lines if line[0] not in COMMENTS]
+    lines = [line for line in lines if line[0] not in COMMENT_MARKS]
     rows = [re.split(BETWEEN_NUMBERS, line.strip()) for line in lines]
     if len(rows) < 2 or not all(map(is_number, rows[-1])):  # the first line may be names
         return
     folder, ending = os.path.split(files[0])[0], os.path.splitext(files[0])[1]
     new = f"{folder or 'all'}-tables"
-    code = rf"/^[{COMMENTS}]/ || !NF {{next}} FILENAME != f {{close(o); f = o = FILENAME; "
+    code = rf"/^[{COMMENT_MARKS}]/ || !NF {{next}} FILENAME != f {{close(o); f = o = FILENAME; "
     code += r'sub(/.*\//, "", o); sub(/[^.]*$/, "csv", o)'
     has_commas = all(map(NUMBER_WITH_COMMA.fullmatch, re.split(r"[\s;|]+", lines[-1].strip())))
     points = 'gsub(/,/, "."); ' if has_commas else ""

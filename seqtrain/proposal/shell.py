@@ -12,7 +12,7 @@ UNPACKERS = {".gz": ["gzip", "-dc"], ".zst": ["zstd", "-dc"]}
 """Maps endings of compressed files to the commands that write their content."""
 
 
-MOST_FILES = 8
+MOST_REWRITTEN = 8
 """Largest number of files for each of which a message has a command."""
 
 
@@ -69,7 +69,7 @@ def for_all_files(lines: Sequence[str], files: Sequence[str], test: str | None) 
         test: The file that is the test file by an option, or None.
     """
     sources = [f" < {shlex.quote(path)}" for path in files]
-    if len(files) > MOST_FILES or any(sources[1] in line for line in lines):
+    if len(files) > MOST_REWRITTEN or any(sources[1] in line for line in lines):
         return list(lines)
     first, *others = [os.path.splitext(os.path.basename(uncompressed(path)))[0] for path in files]
     found, words = list[str](), dict[str, str]()
