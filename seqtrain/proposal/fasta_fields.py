@@ -11,7 +11,7 @@ from seqtrain.proposal.table import Table
 from seqtrain.tables.lines import FASTA_LABEL
 from seqtrain.text import counted
 
-NAMED_FIELD = re.compile(r"\b(\w+)=(.*?)(?=\s+\w+=|\s*$)")
+FIELD_OF_HEADER = re.compile(r"\b(\w+)=(.*?)(?=\s+\w+=|\s*$)")
 """A field of a header with its name, such as OS=Homo sapiens."""
 NAMED_FIELD = (
     r"if (/^>(\S+).*?\b%s=(.*?)(?=\s+\w+=|\s*$)/) "
@@ -71,7 +71,7 @@ def _commands_for_places(headers: list[str], table: Table) -> Iterator[str]:
 
 def _commands_for_names(headers: list[str], table: Table) -> Iterator[str]:
     """Yield a line with a command for each field NAME=VALUE that repeats as labels do."""
-    fields = [dict(NAMED_FIELD.findall(header)) for header in headers]
+    fields = [dict(FIELD_OF_HEADER.findall(header)) for header in headers]
     if not fields or any(map(FASTA_LABEL.search, headers)):
         return
     for name in fields[0]:

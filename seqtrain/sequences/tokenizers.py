@@ -17,7 +17,7 @@ from seqtrain.files.reading import parse_json
 
 ASCII_WORD = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
 """A token of "word" in ASCII, as `_word_pattern` says."""
-CATEGORIES = ("Mn", "Mc", "Me", "Cf")
+JOINING = ("Mn", "Mc", "Me", "Cf")
 """Unicode's categories of combining marks, such as accents and vowel signs, and of joiners."""
 ZERO_WIDTH_SPACE = "\u200b"
 """It is in the category of joiners, but divides words."""
@@ -79,7 +79,7 @@ def _word_pattern() -> re.Pattern[str]:
         Unicode Standard Annex 29, rule WB4.
     """
     codes = chain(range(0x80, 0x20000), range(0xE0000, 0xE0200))  # the others have no marks
-    marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code)) in CATEGORIES)
+    marks = "".join(chr(code) for code in codes if unicodedata.category(chr(code)) in JOINING)
     letters = rf"\w[\w{marks.replace(ZERO_WIDTH_SPACE, '')}]*"
     return re.compile(rf"{letters}(?:['’]{letters})*|[^\w\s]")
 
