@@ -71,7 +71,7 @@ def test_a_missing_column_is_named_with_its_key_and_the_nearest_one(project, cli
     ended = cli("data", "c.yaml", *sets(f"data.train=t.{ending}", "data.test=null", *keys), code=2)
     assert f"t.{ending}:1: " in ended.err
     assert f"data.{key} " in ended.err
-    assert f"'{near}' is meant" in ended.err
+    assert f" '{near}'?" in ended.err
 
 
 def test_json_names_what_comes_again_and_contradicts(project, cli):
@@ -164,7 +164,8 @@ def test_labels_that_may_be_missing_are_doubted_and_left_out(project, cli, spell
     assert ["data.na_values" in each.err for each in fits] == [True, False]
     left = cli("data", "c.yaml", "--json", *sets(*keys, *more)).json["splits"]["train"]
     assert (left["rows"], set(left["labels"])) == (35, {"up", "down"})
-    assert "data.na_values" not in cli("init", "train.tsv", "-o", "-", *sets(*more[:1])).err
+    said = cli("init", "train.tsv", "-o", "-", *sets(*more[:1])).err
+    assert not re.search("warning: .*data.na_values", said)
     cli("data", "c.yaml", *sets(*keys, "data.na_values={lable: [x]}"), code=2)
     two = [(text, spelling if label == "up" else label) for text, label in train]
     write_table(project / "train.tsv", two)
