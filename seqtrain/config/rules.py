@@ -13,6 +13,7 @@ from seqtrain.config.document import brief, flow
 from seqtrain.metrics import MONITORED
 from seqtrain.tables.conversions import advice as advice_on
 from seqtrain.tables.formats import (
+    FILE,
     FORMATS,
     IN_MEMORY,
     columns_of_format,
@@ -49,8 +50,6 @@ KINDS_OF_KEYS: dict[str, tuple[str, ...]] = {
     "pretraining.objective": ("text", "tokens"),
 }
 """Maps each key that some kinds of sequences don't have to the values of data.kind that have it."""
-NAME_OF_FILE = "file"
-"""Column of the name of a file: `FILE` of `seqtrain.tables.blocks`, whose import takes NumPy."""
 SET, DEFAULT = True, False
 """Conditions: the value isn't the default of the key, or it is the default."""
 READS_BACKWARD = "it reads from the end; set model.bidirectional to false"
@@ -285,9 +284,9 @@ def _problems_of_id(config: Config, format: str, key: str) -> Problems:
         key: The key with such a file.
     """
     id = config.data.id
-    if id is None or (format == "txt" and id == NAME_OF_FILE):  # a file is a row
+    if id is None or (format == "txt" and id == FILE):  # a file is a row
         return
-    expected = f"null or {NAME_OF_FILE}" if format == "txt" else "null"
+    expected = f"null or {FILE}" if format == "txt" else "null"
     found = f"found {brief(id)}, but each row of {key} ({format}) is a sequence"
     yield "data.id", f"{found}; expected {expected}"
 

@@ -485,7 +485,8 @@ def rows_of_splits(roles: Roles, table: Table) -> Iterator[str]:
     found = f"{column.shown} holds names of splits, but all rows are read as one; "
     file, code, ending = table.only_file, "", None
     if table.has_named_columns:
-        code = ROWS_WITH_VALUE % ((delimiter_of(table),) * 2)
+        mark = delimiter_of(table)
+        code = ROWS_WITH_VALUE % (mark, mark)
     elif table.format == "jsonl" and file is not None and "." not in column.name_text:
         code = f"{beginning_of_objects(table)}k, v = sys.argv[1:]; {OBJECTS_WITH_VALUE}"
         ending = ".jsonl"

@@ -68,7 +68,7 @@ FEWEST_KEYS = 4
 """Fewest keys that two tables have, so that a user is asked if these join them."""
 FEWEST_SHARED = 0.1
 """Smallest share of the keys of one table that are in the other one, if they aren't numbers."""
-FEWEST_NUMBERED_FILES = 20
+FEWEST_NUMBER_KEYS = 20
 """Fewest numbers that are keys, where most keys of the other table aren't among them."""
 MOST_LABEL_FILES = 4
 """Largest number of files that are compared with the names of recordings."""
@@ -464,7 +464,7 @@ class _Key(NamedTuple):
             return True
         if self.left.kind != "number":
             return self.shared >= FEWEST_SHARED * min(self.left.distinct, self.right.distinct)
-        are_many = self.left.distinct == self.shared >= FEWEST_NUMBERED_FILES
+        are_many = self.left.distinct == self.shared >= FEWEST_NUMBER_KEYS
         return are_many and self.left.word not in PLAIN_KEYS
 
 

@@ -7,7 +7,7 @@ Those of texts are also in Russian, Polish, Dutch, Turkish, Chinese, Japanese an
 import re
 from collections.abc import Callable
 
-from seqtrain.proposal.profile import FREE_WORDS, ColumnProfile, plain_letters
+from seqtrain.proposal.profile import FREE_WORDS, NUMBERED, ColumnProfile, plain_letters
 from seqtrain.sequences.content import TEXT_FIELDS
 
 
@@ -190,7 +190,6 @@ COUNTER_NAME = re.compile(
 )
 """Words of the name of a column whose whole numbers count steps or rows, such as week, event nr."""
 
-NUMBERED = "(?: (?:nr|no|num|number|index|idx))?"
 LEVELS = (
     "year|jahr|annee|année|año|anno|ano|jaar",
     "quarter|quartal|trimestre|kwartaal",
@@ -277,7 +276,7 @@ def is_amount(column: ColumnProfile) -> bool:
 def names_outcome(column: ColumnProfile) -> bool:
     """Return True if the column is named like labels: outcome, final_outcome, or class_id.
 
-    Its cells must not say that the name is a word of another language, as those of a Tag may.
+    Its cells must not say that the name means something else, as those of a Tag or a score may.
     """
     has_other_meaning = OTHER_MEANINGS.get(column.word, lambda _: False)
     if has_other_meaning(column):
@@ -313,10 +312,11 @@ OTHER_MEANINGS = {
     "stelle": _holds_letters,
     "tag": _may_be_days,
 }
-"""Maps names of labels that are other words in another language to functions that tell these.
+"""Maps names of labels that have another meaning, too, to functions that tell it by the cells.
 
-A note is a grade in French and a text in English; stelle are stars in Italian, and a Stelle is a
-position in German; a tag is a label in English, and a day in German.
+A score with many values or decimals is a measurement. A note is a grade in French and a text in
+English; stelle are stars in Italian, and a Stelle is a position in German; a tag is a label in
+English, and a day in German.
 """
 
 

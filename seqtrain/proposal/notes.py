@@ -215,7 +215,8 @@ def files_of_other_splits(found: Findings) -> list[str]:
             chosen.setdefault(split, path)
     if not others:
         return []
-    unused = f"{listed(others)} {'isn' if len(others) == 1 else 'aren'}'t used"
+    verb = "isn't" if len(others) == 1 else "aren't"
+    unused = f"{listed(others)} {verb} used"
     command = found.command
     if not command.startswith("seqtrain init"):  # a call in Python
         given = [path for split in found.splits.values() for path in names_of(split)]

@@ -71,15 +71,13 @@ POINTS_OF_LINE = (
     'x and str([[*map(float, p.split())] for p in x[x.find("("):].replace("(", "").replace(")", "")'
     '.split(",")])'
 )
-GEOMETRY = re.compile(r"(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\b[ ZM]*\(", re.I)
-"""Beginning of the text of a geometry."""
 FILLED = "x.strip() or sys.argv[2]"
 AS_LIST = 'x and "[" + sys.argv[2].join(x.strip()) + "]"'
-"""Such a cell: a date with the year first, points, a text for a blank one, and a list of digits."""
+"""Such cells: a date with the year first, points, a text for a blank one, and a list of digits."""
 BITS = re.compile("[01]{3,}")
 """A text of 0s and 1s that may mark a label each."""
-
-
+GEOMETRY = re.compile(r"(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\b[ ZM]*\(", re.I)
+"""Beginning of the text of a geometry."""
 SCALING = (
     "import csv, re, sys; k = [*map(int, sys.argv[1].split())]; s = {scales}; "
     "p = re.compile('([-+]?[0-9.,]+) ?([A-Za-z]+)'); "
@@ -274,7 +272,8 @@ def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -
         command = ["python3", "-c", SCALING.format(mark=mark, scales=scales), places]
         return f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
     has_commas = any(x.has_decimal_commas or not x.holds_points for x in columns)
-    code = SPLITTING.format(mark=mark, point=".,"[: 1 + has_commas])
+    point = ".," if has_commas else "."
+    code = SPLITTING.format(mark=mark, point=point)
     command = ["python3", "-c", code, places]
     if marks:
         command.append("marks")

@@ -82,7 +82,9 @@ CODE, FEWEST_CODES = re.compile(r"[A-Za-z]{1,12}[-_/. ]?[0-9]{1,12}|[^\s@]+@[^\s
 """A code of letters and a number, and the fewest different ones that are codes of things."""
 MOSTLY = 0.98
 """Share of the present cells that decides the kind of a column. The other cells are odd."""
-FOLD_NAME = re.compile(r"(?:.* )?k?folds?(?: id)?(?: (?:nr|no|num|number|index|idx))?")
+NUMBERED = "(?: (?:nr|no|num|number|index|idx))?"
+"""Pattern of a last word of names for a number, if there is one."""
+FOLD_NAME = re.compile(rf"(?:.* )?k?folds?(?: id)?{NUMBERED}")
 """Words of the name of a column of folds, such as kfold."""
 MOST_MARKS = 3
 """Largest number of texts in place of numbers, such as ERR, of which there may be more cells."""

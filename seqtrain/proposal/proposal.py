@@ -314,14 +314,16 @@ def _lacks_labels(label: ColumnProfile, path: str, found: Findings) -> bool:
 
     It holds blanks or one mark such as -1, or another column that a header names is in its place.
     """
-    known, own = (
-        {label_name_of(str(value)).casefold() for value in column.values if value != ""}
-        for column in (found.roles.label, label)
-    )
-    if not known.isdisjoint(own):
+    own = _names_of_labels(label)
+    if not own.isdisjoint(_names_of_labels(found.roles.label)):
         return False
     is_mark = len(own) == 1 and not any(map(str.isalnum, own))
     return not own or is_mark or _with_own_header(path, found) is not None
+
+
+def _names_of_labels(column: ColumnProfile) -> set[str]:
+    """Return the names of the labels in a column, without case."""
+    return {label_name_of(str(value)).casefold() for value in column.values if value != ""}
 
 
 def _facts_of_split(

@@ -277,12 +277,17 @@ def holds_lists_of_labels(column: ColumnProfile) -> bool:
     return all(len(set(own)) == len(own) for own in lists)
 
 
+def by_stem(columns: Columns) -> dict[str, list[ColumnProfile]]:
+    """Return columns by their names without numbers."""
+    found: dict[str, list[ColumnProfile]] = {}
+    for column in columns:
+        found.setdefault(NUMBER_IN_TITLE.sub("", column.name_text), []).append(column)
+    return found
+
+
 def _numbered(columns: Columns) -> set[ColumnProfile]:
     """Return columns whose names differ in a number only, as weeks do, but no columns of marks."""
-    by_stem: dict[str, list[ColumnProfile]] = {}
-    for column in columns:
-        by_stem.setdefault(NUMBER_IN_TITLE.sub("", column.name_text), []).append(column)
-    groups = [own for stem, own in by_stem.items() if stem and len(own) >= FEWEST_ALIKE]
+    groups = [own for stem, own in by_stem(columns).items() if stem and len(own) >= FEWEST_ALIKE]
     return {x for own in groups if not all(map(_holds_truth_values, own)) for x in own}
 
 

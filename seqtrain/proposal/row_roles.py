@@ -41,8 +41,8 @@ from seqtrain.proposal.roles import (
     FEWEST_OWNERS,
     FEWEST_WIDE,
     MOST_LISTED,
-    NUMBER_IN_TITLE,
     Roles,
+    by_stem,
     choose_label,
     columns_named,
     command_naming,
@@ -301,11 +301,8 @@ def _pair(texts: Columns) -> list[ColumnProfile]:
 
     Such as sentence1 and sentence2, of which each may have a parse beside it.
     """
-    by_stem: dict[str, list[ColumnProfile]] = {}
-    spelled = [*filter(_may_be_spelled, texts)]
-    for column in spelled:
-        by_stem.setdefault(NUMBER_IN_TITLE.sub("", column.name_text), []).append(column)
-    pairs = (own for own in by_stem.values() if len(own) == 2)
+    spelled = [column for column in texts if _may_be_spelled(column)]
+    pairs = (own for own in by_stem(spelled).values() if len(own) == 2)
     return next(pairs, spelled[:2])
 
 

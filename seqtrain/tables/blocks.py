@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of
+from seqtrain.tables.formats import FILE as FILE
+from seqtrain.tables.formats import FOLDER as FOLDER
 from seqtrain.text import listed, nearest, quote
 
 ROWS = 256
@@ -25,8 +27,6 @@ MOST_NAMES = 20
 
 TEXT, LABEL = "text", "label"
 """Names of the columns of formats whose columns have no names."""
-FILE, FOLDER = "file", "folder"
-"""Names of the columns that every file has: its path, and the name of its folder."""
 REST = "rest"
 """Name of the column of the fields that a selection doesn't name, in csv and tsv."""
 SPLIT_NAMES = {

@@ -17,6 +17,8 @@ from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
 from seqtrain.text import quote
 
+FILE, FOLDER = "file", "folder"
+"""Names of the columns that every file has: its path, and the name of its folder."""
 TEXT_KINDS = ("text", "tokens")
 """Kinds of sequences that any file of text can hold."""
 TABLES = ("text", "tokens", "features", "steps")

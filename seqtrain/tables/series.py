@@ -32,7 +32,7 @@ SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
 """Separator of the numbers of a series."""
 MANY = re.compile(r"[\s,;[]")
 """A character that a cell of several numbers contains, and a cell of one number doesn't."""
-LIST_STARTS = ("[", "(")
+LIST_BRACKETS = ("[", "(")
 """Beginnings of a list as JSON or Python writes it."""
 MANY_FIELDS = 4
 """Number of fields from which on `0,5` is taken for one number with a decimal comma, not two."""
@@ -166,7 +166,7 @@ def without_items(cell: Any, missing: frozenset[str], decimal: str = ".") -> Any
         decimal: Decimal mark of numbers in texts.
     """
     if isinstance(cell, str):
-        items = items_of(cell, bare=True) if cell.lstrip().startswith(LIST_STARTS) else None
+        items = items_of(cell, bare=True) if cell.lstrip().startswith(LIST_BRACKETS) else None
         if items is None:
             return WORDS[decimal].sub(
                 lambda word: "NaN" if name_of(word[0]) in missing else word[0], cell
@@ -188,7 +188,7 @@ def _series_in_text(text: str, decimal: str) -> Series:
     text = text.strip().replace(MINUS, "-")
     if decimal == ",":
         text = with_points(text)
-    if text.startswith(LIST_STARTS):
+    if text.startswith(LIST_BRACKETS):
         items = items_of(text)
         if items is None and "..." in text:
             raise BadCellError("numpy left numbers out (...); write array.tolist()")
@@ -245,6 +245,6 @@ def with_points(cell: Any) -> Any:
     Raises:
         BadCellError: If it has a number with a decimal point.
     """
-    if not isinstance(cell, str) or cell.lstrip().startswith(LIST_STARTS):
+    if not isinstance(cell, str) or cell.lstrip().startswith(LIST_BRACKETS):
         return cell
     return WORD.sub(lambda word: with_point(word[0]), cell)

@@ -84,8 +84,8 @@ class SourceFile:
                     )
                 raise UnreadableError(
                     None,
-                    f"its path doesn't match data.path, which gives the column {quote(column)}; "
-                    f"{remedy}",
+                    "its path doesn't match data.path, which gives the column "
+                    f"{quote(column)}; {remedy}",
                 )
         folder = os.path.basename(os.path.dirname(os.path.abspath(self.path)))
         given = {FILE: name, FOLDER: printable(folder), **self.fixed}
