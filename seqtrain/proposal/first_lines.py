@@ -1,9 +1,11 @@
 """First lines of text files, which tell their form."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from seqtrain.tables.blocks import TEXT, Block, Dialect, Selection, as_list
+from seqtrain.tables.cells import is_number
 from seqtrain.tables.sources import open_source
 
 FIRST_LINES = 4096
@@ -33,6 +35,14 @@ def first_lines(path: str, dialect: Dialect = LINES) -> list[str]:
 def filled_lines(path: str, dialect: Dialect = LINES) -> list[str]:
     """Return those of the first lines of a text file that aren't blank."""
     return [line for line in first_lines(path, dialect) if line.strip()]
+
+
+def holds_numbers(path: str) -> bool:
+    """Return True if lines of a text file have fields, of which at least half are numbers."""
+    lines = filled_lines(path)
+    fields = re.split("[,;\t|]", lines[-2]) if len(lines) > 2 else []
+    numbers = [field for field in fields if is_number(field.strip())]
+    return len(fields) > 1 and 2 * len(numbers) >= len(fields)
 
 
 def begin_with_labels(path: str, labels: str) -> bool:

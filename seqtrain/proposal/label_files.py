@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.file_names import FEWEST_FILES
+from seqtrain.proposal.first_lines import holds_numbers
+from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.reading import ReadingProgress, read_alone
-from seqtrain.proposal.shell import rewriting, rewritten
+from seqtrain.proposal.shell import init_line, rewriting, rewritten
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, Dialect
@@ -133,16 +135,20 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
         )
 
 
-def refuse_labelled_texts(path: str, folder: str) -> None:
+def refuse_labelled_texts(path: str, folder: str, options: InitOptions) -> None:
     """Raise a DataError if a file has a row with the label of each text in a folder.
 
     Args:
         path: The file.
-        folder: The folder. A file .txt in it is a text.
+        folder: The folder. A file .txt in it is a text, unless the user gives another format.
+        options: Options of the user.
 
     Raises:
-        DataError: The error has a command that writes the texts beside their labels.
+        DataError: The error has a command that writes the texts beside their labels. If their
+            lines are numbers, it has the one that reads them as recordings.
     """
+    if options.get("format", "txt") != "txt":
+        return
     dialect = Dialect(resolve_format(path, "auto") or "csv")
     texts = {_stem(name) for name in os.listdir(folder) if name.endswith(".txt")}
     if len(texts) < FEWEST_FILES or dialect.format not in ("csv", "tsv") or compression_of(path):
@@ -152,11 +158,18 @@ def refuse_labelled_texts(path: str, folder: str) -> None:
         known = {_stem(str(value)) for value in column.values}
         if not isinstance(column.name, str) or 2 * len(texts & known) <= len(texts):
             continue
+        shown = f"{display_name(path)}: {column.shown} has names of the texts in "
+        shown += display_name(folder)
+        first = min(name for name in os.listdir(folder) if name.endswith(".txt"))
+        if holds_numbers(os.path.join(folder, first)):
+            raise DataError(
+                f"{shown}, which hold lines of numbers; if a line is a time step:",
+                init_line(folder, path, "--format", "csv"),
+            )
         code = TEXTS_TO_ROWS % form_of_file(path, dialect).delimiter
         command = ["python3", "-c", code, folder, column.name]
         raise DataError(
-            f"{display_name(path)}: {column.shown} has names of the texts in "
-            f"{display_name(folder)}; to write each text beside its label:",
+            f"{shown}; to write each text beside its label:",
             *rewritten(command, path, "texts", ending=".jsonl"),
         )
 

@@ -573,8 +573,8 @@ def recordings_and_labels(
     if len(found) != 1 or not others:
         return None
     if len(others) == 1 and os.path.isdir(others[0]):
-        refuse_labelled_texts(found[0], others[0])
-    recordings = recordings_of(others) or matching_files(others[0])
+        refuse_labelled_texts(found[0], others[0], options)
+    recordings = recordings_of(others, options) or matching_files(others[0])
     if len(others) > 1:
         recordings = others
     layout = _with_label_file(others, recordings, found[0], options, progress)
@@ -640,11 +640,11 @@ def recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[
     return choices
 
 
-def refuse_texts_and_labels(folder: str) -> None:
+def refuse_texts_and_labels(folder: str, options: InitOptions) -> None:
     """Raise a DataError if a file in a folder of texts has their labels; see there."""
     if os.path.isdir(folder):
         for path in filter(_may_hold_labels, inside(folder)[0]):
-            refuse_labelled_texts(path, folder)
+            refuse_labelled_texts(path, folder, options)
 
 
 def refuse_unread_label_file(layout: FileLayout, *, are_among: bool) -> None:

@@ -29,7 +29,12 @@ from seqtrain.proposal.file_names import (
     split_of,
     words_of,
 )
-from seqtrain.proposal.first_lines import begin_with_labels, filled_lines, first_lines
+from seqtrain.proposal.first_lines import (
+    begin_with_labels,
+    filled_lines,
+    first_lines,
+    holds_numbers,
+)
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
     joined_by_key,
@@ -63,6 +68,7 @@ from seqtrain.proposal.recordings import (
 from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.table import Table
+from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.tables.blocks import FILE, TARGET_WORDS, TEXT, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
@@ -150,7 +156,7 @@ def find_layout(
     if not choices and isinstance(layout.splits["train"], str):
         refuse_unread_label_file(layout, are_among=False)
         refuse_channels_alone(layout)
-        refuse_texts_and_labels(layout.splits["train"])
+        refuse_texts_and_labels(layout.splits["train"], options)
         _check_texts(layout.splits["train"], options)
     if choices:
         return choices[0].layout
@@ -298,6 +304,12 @@ def _refuse_text_recordings(path: str) -> None:
     files, folders = inside(path)
     endings = {os.path.splitext(each)[1] for each in files}
     if not folders and endings == {".txt"} and name_patterns(files):
+        if holds_numbers(files[0]) and form_of_file(files[0], Dialect("csv")).skipped:
+            raise DataError(
+                f"{display_name(files[0])}: holds a table, and each file has a label in its name; "
+                "if a line is a time step:",
+                init_line(path, "--format", "csv"),
+            )
         _refuse_lines_of_numbers([path], files, "each file has a label in its name")
 
 
@@ -393,11 +405,8 @@ def _refuse_tables_as_texts(path: str, folders: Sequence[str]) -> None:
             "or, if a file is a text:",
             as_texts,
         )
-    for file in first:
-        lines = filled_lines(file)
-        fields = re.split("[,;\t|]", lines[-2]) if len(lines) > 2 else []
-        if len(fields) < 2 or 2 * sum(map(is_number, map(str.strip, fields))) < len(fields):
-            return
+    if not all(map(holds_numbers, first)):
+        return
     raise DataError(
         f"{display_name(first[0])}: holds lines of numbers with marks between; if a line is a time "
         "step:",

@@ -46,7 +46,7 @@ def refuse_lines_above(
             "these:",
             *_removing(2, r"[0-9]{9}.*\n.*\n", path, files, os.path.splitext(path)[1]),
         )
-    is_read = dialect.format != "txt" and form.skipped
+    is_read = form.is_below_others or (dialect.format != "txt" and form.skipped)
     if is_read or options.get("header") is False or REST in options.named("sequence"):
         return
     marks = [dialect.delimiter] if dialect.delimiter else list(DELIMITERS.values())

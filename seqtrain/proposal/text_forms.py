@@ -66,6 +66,9 @@ def format_of_lines(table: Table) -> str:
     lines = [line for line in first_lines(table.path, table.dialect) if line.strip(BLANK_FIELDS)]
     if lines and lines[0].startswith("__label__"):
         return "fasttext"
+    form = form_of_file(table.path, replace(table.dialect, blank_lines=True))
+    if form.is_below_others:
+        return "tsv" if form.delimiter == "\t" else "csv"
     below = list(dropwhile(lambda line: line.startswith("#") and "\t" not in line, lines))
     counts = {line.count("\t") for line in below}
     if len(below) < len(lines) and len(counts) == 1 and counts != {0}:

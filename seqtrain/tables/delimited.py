@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, pairwise, takewhile
 from operator import itemgetter
 from typing import Any, BinaryIO, TypeAlias
 
@@ -68,6 +68,8 @@ RENAMING = (
     'w = csv.writer(sys.stdout, delimiter="%s"); w.writerow(n); w.writerows(r)'
 )
 """Program of Python that numbers equal names of columns from the second one on, as pandas does."""
+KEY_AND_VALUE = re.compile(r"[^\W\d][^:,;|\t]{0,40}:(?!//)")
+"""Beginning of a line above a table, such as ``Device: A7``."""
 COMMENTS = ("#", "%", "//")
 """Beginnings of comments before the header, as recorders write them."""
 Record: TypeAlias = tuple[int, list[str], str | None]
@@ -81,8 +83,10 @@ class Form:
     Attributes:
         delimiter: Character between fields.
         quotes: True if a field may be in quotes.
-        skipped: Number of lines before the first record: Excel's hint, comments, or a title.
+        skipped: Number of lines before the first record: Excel's hint, comments, a title, or keys
+            with values.
         has_comments: True if the file begins with comments.
+        is_below_others: True if a title, or keys with values, are above the first record.
         end: Further character that ends most lines, or "" for none.
         blank_field: True if most rows have one blank field more than the first row.
         row_names: True if a header lacks a name for the first column, which has the names of rows.
@@ -92,6 +96,7 @@ class Form:
     quotes: bool = True
     skipped: int = 0
     has_comments: bool = False
+    is_below_others: bool = False
     end: str = ""
     blank_field: bool = False
     row_names: bool = False
@@ -376,13 +381,13 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
         delimiter = find_delimiter(
             [line for line in lines if not line.startswith(COMMENTS)] or lines
         )
-    num_comments = 0
+    num_comments = num_above = 0
     if lines[skipped:] and lines[skipped].startswith(COMMENTS):
         num_comments = _num_comments(lines[skipped:], delimiter)
     elif not skipped:
-        skipped = _num_title_lines(lines, dialect.delimiter)
-        if skipped:
-            delimiter = dialect.delimiter or find_delimiter(lines[skipped:])
+        skipped = num_above = _num_lines_above(lines, dialect.delimiter)
+        if num_above:
+            delimiter = dialect.delimiter or find_delimiter(lines[num_above:])
     following = [line.rstrip("\r\n") for line in lines[skipped + num_comments :] if line.strip()]
     end, blank_field = _odd_ends(following, delimiter)
     return Form(
@@ -390,6 +395,7 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
         quotes=quotes,
         skipped=skipped + num_comments,
         has_comments=num_comments > 0,
+        is_below_others=num_above > 0,
         end=end,
         blank_field=blank_field,
         row_names=not (end or blank_field) and _have_row_names(following, delimiter),
@@ -469,41 +475,56 @@ def _counts_in_header(header: str, delimiter: str) -> set[int]:
     return {header.count(delimiter), header.rstrip(f"{delimiter} ").count(delimiter)}
 
 
-def _num_title_lines(lines: list[str], delimiter: str | None) -> int:
-    """Return the number of lines of a title and blank ones above names of columns, or 0.
+def _num_lines_above(lines: list[str], delimiter: str | None) -> int:
+    """Return the number of lines above the names of the columns, with blank ones, or 0.
 
-    The other fields of a title are blank, and all names are texts that don't come again below.
+    They are a title, whose other fields are blank, or keys with values, as of ``Device: A7``. All
+    names are texts that don't come again below.
 
     Args:
         lines: First lines of the file.
-        delimiter: Character between fields, or None to detect it from the lines below the title.
+        delimiter: Character between fields, or None to detect it from the lines below.
     """
     filled = [index for index, line in enumerate(lines) if line.strip(BLANK_FIELDS)]
-    if len(filled) < 4 or filled[0] > 0:
+    keys = list(takewhile(lambda index: KEY_AND_VALUE.match(lines[index]), filled))
+    at = max(1, len(keys))
+    if len(filled) < at + 3 or filled[0] > 0:
         return 0
-    above = lines[0]
-    below = lines[filled[1] :]
-    if '"' in above + below[0]:
-        return 0
-    for each in DELIMITERS.values():  # names of columns, above numbers with decimal commas
-        counts = _counts_in_header(without_end(above), each)
-        if 0 not in counts and below[0].count(each) in counts:
-            return 0
+    start = filled[at]
+    title = without_end(lines[0])
+    below = lines[start:]
     mark = delimiter or find_delimiter(below)
-    title, names, *rows = [[x.strip() for x in without_end(y).split(mark)] for y in (above, *below)]
-    has_blanks = len(title) in (1, len(names)) or filled[1] > 1
-    if not title[0] or any(title[1:]) or len(names) < 2 or not has_blanks:
+    records = [fields for fields in _fields_of(below, mark) if any(fields)]
+    if len(records) < 3:
         return 0
-    if names != without_end(below[0]).split(mark):  # a blank after the comma of a sentence
-        return 0
+    names, rows = [name.strip() for name in records[0]], records[1:]
+    if not (keys and any(map(is_number, chain(*rows)))):  # numbers show that names are above them
+        for each in DELIMITERS.values():  # names of columns, above numbers with decimal commas
+            counts = _counts_in_header(title, each)
+            if 0 not in counts and below[0].count(each) in counts:
+                return 0
+    if not keys:
+        has_blanks = len(title.split(mark)) in (1, len(names)) or start > 1
+        is_title = not any(map(str.strip, title.split(mark)[1:])) and title.strip(BLANK_FIELDS)
+        is_sentence = names != records[0]  # a blank after its comma
+        if '"' in title + below[0] or not (is_title and has_blanks) or is_sentence:
+            return 0
     are_texts = all(name and not is_number(name) for name in names)
-    if not are_texts or len(set(names)) < len(names):
+    if len(names) < 2 or not are_texts or len(set(names)) < len(names):
         return 0
     if any(len(row) != len(names) for row in rows[:-1]):
         return 0
-    if any(name in own for name, *own in zip(names, *rows, strict=False)):
+    if any(name in map(str.strip, own) for name, *own in zip(names, *rows, strict=False)):
         return 0
-    return filled[1]
+    return start
+
+
+def _fields_of(lines: list[str], delimiter: str) -> list[list[str]]:
+    """Return the fields of each record in lines, or [] if they can't be read."""
+    try:
+        return list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error:
+        return []
 
 
 def _num_comments(lines: list[str], delimiter: str) -> int:
@@ -548,10 +569,7 @@ def _have_row_names(lines: list[str], delimiter: str) -> bool:
 
     R writes tables so. The names are numbers that count up by one, or all of them are in quotes.
     """
-    try:
-        records = list(csv.reader(lines, delimiter=delimiter))
-    except csv.Error:
-        return False
+    records = _fields_of(lines, delimiter)
     rows = records[1:]
     if not rows or any(map(is_number, records[0])):
         return False

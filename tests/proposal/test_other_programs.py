@@ -165,11 +165,43 @@ def test_lines_above_a_table_are_removed(tmp_path, monkeypatch, draw, cli, endin
     path = Path(write(tmp_path / f"a.{ending}", ["unit_id", "time", "temp", "state"], rows, mark))
     lines = "\n".join(ABOVE[above]).format(name(draw), mark=mark)
     path.write_text(f"{lines}\n{path.read_text()}")
-    if above == "one sentence" and ending != "txt":  # a title is read as such
-        cli("init", path.name, "-o", "c.yaml")
-        assert parse_config(Path("c.yaml").read_text()).data.id == "unit_id"
-    else:
+    if above == "cells":
         assert converted(cli, path.name) == {"x": 20, "y": 20}
+        return
+    cli("init", path.name, "-o", "c.yaml")  # a title, and keys with values, are read as such
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.id == "unit_id"
+    assert len(prepare(config).splits["train"]) == 40
+
+
+@pytest.mark.parametrize("place", ["folders", "names", "a table"])
+@pytest.mark.parametrize(("ending", "mark"), [("csv", ","), ("csv", ";"), ("txt", "\t")])
+def test_recordings_are_read_below_keys_with_values(
+    tmp_path, monkeypatch, draw, cli, ending, mark, place
+):
+    monkeypatch.chdir(tmp_path)
+    classes = [f"{name(draw)}{end}" for end in "ab"]
+    for i in range(20):
+        own = classes[i % 2]
+        path = {"folders": f"r/{own}/{i}", "names": f"r/{own}_{i}", "a table": f"r/{i}"}[place]
+        path = Path(f"{path}.{ending}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [[t / 50, round(draw.gauss(i % 2, 1), 3)] for t in range(12)]
+        write(path, ["time", "force"], rows, mark)
+        path.write_text(f"Device: {name(draw)}\nSubject: {i % 5}\n\n{path.read_text()}")
+    given = ["r"]
+    if place == "a table":
+        labels = [[i, classes[i % 2]] for i in range(20)]
+        given.append(write(Path("a.csv"), ["name", "kind"], labels))
+    if ending == "txt":
+        refused = cli("init", *given, code=2).err
+        given = shlex.split(re.findall("seqtrain init (.*)", refused)[0])
+    cli("init", *given, "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    data = prepare(config)
+    assert (dict(config.data.steps), config.data.order) == ({"force": "number"}, "time")
+    assert sorted(data.preprocessing.labels) == sorted(classes)
+    assert len(data.splits["train"]) == 20
 
 
 def test_of_two_columns_a_blank_line_divides_what_is_above(tmp_path, monkeypatch, draw, cli):

@@ -295,6 +295,23 @@ def test_a_title_above_the_names_is_no_row(read, title, mark, between):
 
 
 @pytest.mark.parametrize(
+    ("form", "above"),
+    [
+        ("a.csv", ["Device: A7", "Subject: 12", ""]),
+        ("a.csv", ["Device: A7, left", 'Note: "calm"']),
+        ("a.csv", ["Device:,A7,", "Subject:,12,", ",,"]),
+        ("a.tsv", ["Start: 12:30", "Rate:\t50"]),
+    ],
+)
+def test_keys_with_values_above_the_names_are_no_rows(read, form, above):
+    rows = [["time", "place", "force"], ["0.1", "north", "3"], ["0.2", "south", "4"]]
+    mark = "\t" if form == "a.tsv" else ","
+    lines = [*above, *map(mark.join, rows)]
+    found = read("\n".join(lines) + "\n", form, "time", "force")
+    assert cells(found) == [(len(above) + 2, "0.1", "3"), (len(above) + 3, "0.2", "4")]
+
+
+@pytest.mark.parametrize(
     "content",
     [
         "text\nfirst,one\nsecond,two\nthird,one\n",
@@ -302,6 +319,9 @@ def test_a_title_above_the_names_is_no_row(read, title, mark, between):
         "on,\noff,a\nup,b\ndown,a\n",
         "id;x;y\na;1,5;2\nb;1,5;2\nc;1,5;2\n",
         "text\n1,2\n3,4\n5,6\n",
+        "Anna: yes,of course\na question,a word\nan answer,two\nand,three\n",
+        "spam: one,win\ndear all,ham\nfree gold,spam\nsee you,ham\n",
+        "time: s,force: N\n1,2\n3,4\n5,6\n",
     ],
 )
 def test_what_resembles_a_title_is_read(read, content):
