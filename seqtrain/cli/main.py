@@ -35,6 +35,7 @@ from seqtrain.text import nearest, one_line, printable
 BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
 COMMANDS = {
     "init": "Write a commented config for a data file, ready for fit.",
+    "convert": "Write data files in another form, as init advises.",
     "data": "Look at the data of a config without training.",
     "fit": "Train a classifier; the last line of output is its run.",
     "tune": "Search for better settings; keep the best trial as a run.",

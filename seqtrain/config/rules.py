@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from seqtrain.config.document import brief, flow
 from seqtrain.metrics import MONITORED
-from seqtrain.tables.conversions import advice as advice_on
 from seqtrain.tables.formats import (
     FILE,
     FORMATS,
@@ -22,6 +21,7 @@ from seqtrain.tables.formats import (
     names_of,
     resolve_format,
 )
+from seqtrain.tables.other_programs import advice as advice_on
 from seqtrain.text import one_of
 
 if TYPE_CHECKING:

@@ -55,7 +55,6 @@ from seqtrain.tables.blocks import (
     Selection,
     as_list,
 )
-from seqtrain.tables.conversions import refuse_unreadable
 from seqtrain.tables.delimited import DELIMITERS, DOUBLED_QUOTES
 from seqtrain.tables.formats import (
     FORMATS,
@@ -68,6 +67,7 @@ from seqtrain.tables.formats import (
 )
 from seqtrain.tables.join import joined_source
 from seqtrain.tables.opening import STDIN, is_pipe, open_input, utf_16
+from seqtrain.tables.other_programs import refuse_unreadable
 from seqtrain.tables.sources import FileSource, open_source
 from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name, one_of

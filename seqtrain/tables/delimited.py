@@ -114,6 +114,18 @@ def read_delimited(
         UnreadableError: If a quoted field isn't valid, so that the rows after it can't be told
             apart, or if the file holds JSON.
     """
+    form, records = open_records(stream, dialect)
+    yield from blocks_of_records(records, selection, rows, dialect.header, form)
+
+
+def open_records(stream: BinaryIO, dialect: Dialect) -> tuple[Form, Iterator[Record]]:
+    """Return the form of a csv or tsv file, and its records.
+
+    The first lines are read at once, and the others with the records.
+
+    Raises:
+        UnreadableError: As in `read_delimited`.
+    """
     lines = TextLines(stream, dialect.encoding)
     blocks = lines.blocks()
     head = next(blocks, [])
@@ -124,7 +136,7 @@ def read_delimited(
     if form.end:
         texts = (_without_mark(text, form.end) for text in texts)
     read = _quoted_records if form.quotes else _bare_records
-    yield from blocks_of_records(read(lines, texts, form), selection, rows, dialect.header, form)
+    return form, read(lines, texts, form)
 
 
 def blocks_of_records(

@@ -33,9 +33,9 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     located,
 )
-from seqtrain.tables.conversions import FASTQ, refuse_binary, refuse_unreadable
 from seqtrain.tables.formats import FORMATS, NO_DATA, resolve_format
 from seqtrain.tables.opening import STDIN, file_digest, is_pipe, open_input
+from seqtrain.tables.other_programs import FASTQ, refuse_binary, refuse_unreadable
 from seqtrain.text import counted, display_name, listed, printable, quote
 
 ONE_ROW = "whole"

@@ -21,6 +21,7 @@ from seqtrain.tables.blocks import (
     UnreadableError,
     batched,
 )
+from seqtrain.tables.cells import text_of
 from seqtrain.tables.delimited import index_of_names, names_in
 from seqtrain.tables.opening import refuse_bomb
 from seqtrain.tables.python_values import python_value
@@ -85,6 +86,18 @@ def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int)
                 python_value(row[index]) if index < len(row) else None for _, row in part
             ]
         yield Block(columns, np.array([number for number, _ in part], np.int64))
+
+
+def sheet_rows(stream: BinaryIO, dialect: Dialect) -> Iterator[list[str]]:
+    """Yield the texts of the cells of each row of a sheet that has a value.
+
+    All rows have equally many cells.
+    """
+    rows = [row for _, row in _filled_rows(_sheet(_workbook(stream), dialect.sheet))]
+    width = max(map(len, rows), default=0)
+    for row in rows:
+        texts = [text_of(python_value(cell)) for cell in row]
+        yield texts + [""] * (width - len(row))
 
 
 def sheet_names(path: str) -> list[str]:

@@ -16,7 +16,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
-from seqtrain.tables.conversions import CONVERSIONS
+from seqtrain.tables.other_programs import CONVERSIONS
 from tests.proposal.test_forms import draw, name, recording, sentence, write
 
 __all__ = ["draw"]

@@ -1,0 +1,47 @@
+"""Command `seqtrain convert`: write a data file in a form that `init` reads."""
+
+from seqtrain.cli.options import DELIMITER, FORCE, Delimiter, argument, option
+from seqtrain.tables.conversions.forms import FORMS
+
+
+def convert(
+    data: list[str] = argument("Data files, or folders whose files are all converted.", "DATA"),
+    to: str = option(f"Form to write: {', '.join(FORMS)}.", "FORM", default=...),
+    column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
+    line: int | None = option("First line of the table, counted from 1.", "N", min=1),
+    name: str | None = option("Name of the new column.", "NAME"),
+    other: list[str] | None = option("Column to leave out. Can be repeated.", "COLUMN"),
+    header: bool = option(
+        "The first row names the columns, or doesn't.", None, "--header/--no-header", default=True
+    ),
+    delimiter: Delimiter = DELIMITER,
+    sheet: str | None = option("Sheet of a workbook. Default: the first one.", "NAME"),
+    encoding: str = option("Encoding. Default: detected from the bytes.", "NAME", default="auto"),
+    output: str | None = option(
+        "File to write for one DATA. Default: the name of DATA with the form at its end, in the "
+        "current directory.",
+        "FILE",
+        "-o",
+        "--output",
+    ),
+    force: bool = FORCE,
+) -> None:
+    """Example: seqtrain convert scores.csv --to turned --name sensor"""
+    from seqtrain.cli.screens.console import print_path
+    from seqtrain.errors import ConfigError
+    from seqtrain.tables.blocks import Dialect
+    from seqtrain.tables.conversions.convert import convert as convert_file
+    from seqtrain.tables.delimited import DELIMITERS
+
+    if to not in FORMS:
+        known = (f"{form}: {each.help}" for form, each in FORMS.items())
+        raise ConfigError(f"--to: found {to}; expected one of:", *known)
+    if output is not None and len(data) > 1:
+        raise ConfigError("--output: names one file, but several are converted; leave it out")
+    options = {"column": column, "line": line, "name": name, "other": other}
+    mark = None
+    if delimiter is not None:
+        mark = DELIMITERS[delimiter]
+    dialect = Dialect("auto", encoding, mark, header=header, sheet=sheet)
+    for path in data:
+        print_path(convert_file(path, to, options, dialect, output, force=force))

@@ -1,0 +1,187 @@
+"""Conversion of a file: it is read, given to the function of a form, and written."""
+
+import csv
+import filecmp
+import inspect
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from seqtrain.errors import ConfigError, DataError, RunError
+from seqtrain.files.reading import path_problems
+from seqtrain.files.writing import UNTOUCHED, replacing, write_new
+from seqtrain.tables.blocks import Dialect, UnreadableError, located
+from seqtrain.tables.conversions.forms import FORMS, converted_name
+from seqtrain.tables.conversions.rows import Table
+from seqtrain.tables.delimited import Record, open_records
+from seqtrain.tables.formats import resolve_format
+from seqtrain.tables.opening import TextLines, guess_encoding, open_input, utf_16
+from seqtrain.tables.sources import files_below
+from seqtrain.tables.xlsx import sheet_rows
+from seqtrain.text import display_name, listed
+
+Function: TypeAlias = Callable[[Any], Any]
+
+
+def convert(
+    path: str,
+    form: str,
+    options: Mapping[str, Any],
+    dialect: Dialect,
+    output: str | None = None,
+    *,
+    force: bool = False,
+) -> str:
+    """Write a data file, or each file of a folder, in another form.
+
+    Args:
+        path: The file or folder.
+        form: Name of the form, a key of `FORMS`.
+        options: Arguments of the form's function. None and empty lists aren't given.
+        dialect: How the file is written. The format and encoding "auto" are detected.
+        output: The new file or folder. Default: `converted_name`, in the current directory.
+        force: True if another file there may be replaced. Without it, only an equal one may exist.
+
+    Returns:
+        The path of the new file or folder.
+
+    Raises:
+        ConfigError: If an option isn't one of the form, or the new file exists.
+        DataError: If the file can't be read.
+        RunError: If the new file can't be written.
+    """
+    module, _, name = FORMS[form].function.partition(".")
+    function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name)
+    given = {key: value for key, value in options.items() if value not in (None, [])}
+    _check_options(form, function, given)
+    target = Path(output or converted_name(path, form))
+    if target.exists() and os.path.samefile(path, target):
+        raise ConfigError(f"--output: {target} is the input; choose another file")
+    with path_problems(path, DataError):
+        os.stat(path)
+    function = partial(function, **given)
+    with path_problems(target, RunError, UNTOUCHED), replacing(target) as new:
+        if module == "folders":
+            function(path, new)
+        elif os.path.isdir(path):
+            for file in files_below(path):
+                below = new / os.path.relpath(file, path)
+                below.parent.mkdir(parents=True, exist_ok=True)
+                _write(file, below, module, function, dialect)
+        else:
+            _write(path, new, module, function, dialect)
+        _check_replaced(target, new, force=force)
+    return str(target)
+
+
+def _check_options(form: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Raise a ConfigError if options aren't those of a form, or if one is missing."""
+    taken = {
+        name: parameter
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    for name in given:
+        if name not in taken:
+            expected = listed([_option(each) for each in taken]) or "no option of a form"
+            raise ConfigError(f"{_option(name)}: not for --to {form}; expected {expected}")
+    for name, parameter in taken.items():
+        if parameter.default is parameter.empty and name not in given:
+            raise ConfigError(f"{_option(name)}: is missing; --to {form} needs it")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
+    """Raise a ConfigError if another file or folder than an equal one would be replaced."""
+    if not target.exists() or (target.is_file() and force):
+        return
+    if target.is_file() and new.is_file() and filecmp.cmp(target, new, shallow=False):
+        return
+    advice = "remove it, or give -o with another name"
+    if target.is_file():
+        advice = "replace it with --force, or give -o with another name"
+    raise ConfigError(f"--output: {target} exists, with other content; {advice}")
+
+
+def _write(path: str, new: Path, module: str, function: Function, dialect: Dialect) -> None:
+    """Write what a function makes of a file.
+
+    Raises:
+        DataError: If the file can't be read.
+    """
+    format = dialect.format
+    if format == "auto":
+        format = resolve_format(path, "auto") or "txt"
+    encoding = dialect.encoding
+    if encoding == "auto":
+        encoding = _encoding_of(path, format)
+    dialect = replace(dialect, format=format, encoding=encoding)
+    read = {"lines": _lines, "rows": _rows, "objects": _objects}[module]
+    try:
+        with open_input(path, encoding) as stream:
+            write_new(new, (text.encode() for text in read(stream, dialect, function)))
+    except UnreadableError as error:
+        raise located(display_name(path), error) from None
+
+
+def _encoding_of(path: str, format: str) -> str:
+    """Return the encoding of a file by its bytes."""
+    if format == "xlsx":
+        return "utf-8"
+    with open_input(path) as stream:
+        if utf_16(stream.read(4)) is not None:
+            return "utf-16"
+    return guess_encoding(path) or "utf-8"
+
+
+def _lines(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
+    """Yield the lines that a function makes of the lines of a file."""
+    lines = TextLines(stream, dialect.encoding)
+    for line in function(text for _, text in lines.numbered()):
+        yield f"{line}\n"
+
+
+def _objects(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
+    """Yield the objects that a function makes of a value of JSON, one a line."""
+    try:
+        value = json.load(io.TextIOWrapper(stream, "utf-8-sig"))
+    except ValueError as error:
+        raise UnreadableError(None, f"isn't JSON: {error}") from None
+    for row in function(value):
+        yield f"{json.dumps(row, ensure_ascii=False)}\n"
+
+
+def _rows(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
+    """Yield the rows that a function makes of a table, as csv with the file's delimiter."""
+    if dialect.format == "xlsx":
+        delimiter, rows = ",", sheet_rows(stream, dialect)
+    else:
+        form, records = open_records(stream, dialect)
+        delimiter, rows = form.delimiter, _fields(records)
+    names = next(rows, None) if dialect.header else None
+    table = function(Table(names, rows))
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    for row in table.with_names():
+        writer.writerow(row)
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+
+
+def _fields(records: Iterator[Record]) -> Iterator[list[str]]:
+    """Yield the fields of each record that isn't a blank line."""
+    for line, fields, problem in records:
+        if problem is not None:
+            raise UnreadableError(line, problem)
+        if fields != [""]:
+            yield fields
