@@ -1,7 +1,7 @@
 """Command `seqtrain convert`: write a data file in a form that `init` reads."""
 
 from seqtrain.cli.options import DELIMITER, FORCE, Delimiter, argument, option
-from seqtrain.tables.conversions.forms import FORMS
+from seqtrain.tables.conversions.forms import FORMS, converted_names
 
 
 def convert(
@@ -43,5 +43,8 @@ def convert(
     if delimiter is not None:
         mark = DELIMITERS[delimiter]
     dialect = Dialect("auto", encoding, mark, header=header, sheet=sheet)
-    for path in data:
-        print_path(convert_file(path, to, options, dialect, output, force=force))
+    names = converted_names(data, to)
+    if output is not None:
+        names = [output]
+    for path, new in zip(data, names, strict=True):
+        print_path(convert_file(path, to, options, dialect, new, force=force))
