@@ -30,11 +30,14 @@ def baskets(draw: random.Random, symbols: list[str]) -> list[list[str]]:
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "json"])
 @pytest.mark.parametrize("is_step", [False, True])
+@pytest.mark.parametrize(
+    "names",
+    [{"Train": 60, "valid": 20, "TEST": 20}, {"train": 60, "dev": 20, "test": 20, "val": 10}],
+)
 def test_names_of_splits_in_a_column_are_written_as_files_by_the_printed_commands(
-    tmp_path, monkeypatch, draw, cli, form, is_step
+    tmp_path, monkeypatch, draw, cli, form, is_step, names
 ):
     monkeypatch.chdir(tmp_path)
-    names = {"Train": 60, "valid": 20, "TEST": 20}
     rows = []
     for split, count in names.items():
         for i in range(count):
