@@ -12,6 +12,7 @@ import numpy as np
 from seqtrain.config import Config
 from seqtrain.errors import DataError
 from seqtrain.proposal.events import fields_of, object_doubts
+from seqtrain.proposal.file_names import split_of
 from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.nested import beginning_of_objects
 from seqtrain.proposal.options import FileLayout, InitOptions
@@ -493,12 +494,16 @@ def rows_of_splits(roles: Roles, table: Table) -> Iterator[str]:
     if file is None or not code:
         yield f"{found}write the rows of each split into a file of its own, such as test.csv"
         return
-    targets = list[str]()
+    targets, others = dict[str | None, str](), list[str]()
     yield f"{found}to keep those of test apart, write a file for each:"
     for name in filter(None, map(str, column.values)):
         command = ["python3", "-c", code, column.name_text, name]
         line, target = rewriting(command, file, name.lower(), ending)
-        targets.append(target)
         yield f"  {line}"
+        split = split_of(name)
+        if targets.setdefault(split, target) != target:
+            others.append(f"{targets[split]} and {target} both may be {split}")
     labels = options_naming("label", roles.one_hot or [roles.label])
-    yield f"  seqtrain init {' '.join(targets)} {labels}"
+    yield f"  seqtrain init {' '.join(targets.values())} {labels}"
+    if others:
+        yield f"{listed(others)}: the first is used here; if it is the other one, give that"
