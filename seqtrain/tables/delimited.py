@@ -26,6 +26,7 @@ from seqtrain.tables.blocks import (
     batched,
 )
 from seqtrain.tables.cells import is_number
+from seqtrain.tables.conversions.forms import Conversion
 from seqtrain.tables.opening import LINE_BYTES, TextLines, without_end
 from seqtrain.text import counted, quote
 
@@ -631,9 +632,10 @@ def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Itera
     except csv.Error as error:
         for part, reason in CSV_PROBLEMS.items():
             if part in str(error):
-                is_open = part == "unexpected end"
-                command = f"sed '{line}d' {{file}} > {{new}}" if is_open else None
-                raise UnreadableError(line, reason, command=command) from None
+                conversion = None
+                if part == "unexpected end":  # its quote may be a plain character
+                    conversion = Conversion("shortened", {"line": line})
+                raise UnreadableError(line, reason, conversion=conversion) from None
 
 
 def _bare_records(lines: TextLines, texts: Iterator[str], form: Form) -> Iterator[Record]:

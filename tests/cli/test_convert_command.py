@@ -1,6 +1,8 @@
 """`seqtrain convert`: each form, its options, and files that are never lost."""
 
 import csv
+import gzip
+import shlex
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,64 @@ def in_folder(tmp_path, monkeypatch):
 def rows_of(path: str) -> list[list[str]]:
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.reader(file))
+
+
+def options_of(words: str) -> list[str]:
+    """Return the arguments of a conversion of the file a.txt."""
+    return ["convert", "a.txt", *shlex.split(words)]
+
+
+READ = "@r1\nACGT\n+\n@@@@\n"
+LINES = {
+    "--to blocks": ("# x\na\tO\nb O\n\n\nc B\n", "0,a,O\n0,b,O\n2,c,B\n"),
+    "--to columns": ('# made in May\n# n "k"\n1  a\n\n2 b\n', "n,k\n1,a\n2,b\n"),
+    "--to columns --mark ::": ("a::b, c\nd :: e\n", 'a,"b, c"\nd,e\n'),
+    "--to columns --mark pipe": ("|n|k|\n|---|---|\n| |b|\n2 rows\n", "n,k\n,b\n"),
+    "--to labelled": ("it is x:\n\nno y\n", "x\tit is\ny\tno\n"),
+    "--to labelled --at first --mark :": ("A:b it is\nC:d no\n", "A\tit is\nC\tno\n"),
+    "--to labelled ": ("it is __label__x __label__y\n", "__label__x __label__y it is\n"),
+    "--to marked": ("a\n \nb\n", "a\n-\nb\n"),
+    "--to messages": (
+        "12/31/23, 9:15 PM - Ann: Hi: you,\nthere\n12/31/23, 9:15 PM - Bo left\n",
+        'time,sender,text\n"12/31/23, 9:15 PM",Ann,"Hi: you,\nthere"\n',
+    ),
+    "--to moved": ('a,b,"x, y"\nc,z\n', '"x, y",a,b\nz,c\n'),
+    "--to moved --mark tab": ('a\t"\tx\n', 'x\ta\t"\n'),
+    "--to quoted --before 1 --after 1": ("1,a, b,x\n2,c,y\n", '1,"a, b",x\n2,c,y\n'),
+    "--to quoted --mark ;": ("k;n\nit\nis;1\nno;2\n", "k,n\nit is,1\nno,2\n"),
+    "--to reads": (READ * 2, "ACGT\nACGT\n"),
+    "--to shortened --line 2": ("a\nb\nc\n", "a\nc\n"),
+    "--to table --line 2": ("x\na,b\n1,2\n", "a,b\n1,2\n"),
+    "--to table --header-line 'a b'": ("x\ny\na\tb\n1\t2\n", "a\tb\n1\t2\n"),
+    "--to table --header-line other": ("x\na,b\n", "x\na,b\n"),
+}
+
+
+@pytest.mark.parametrize("words", LINES)
+def test_lines_become_rows(cli, words):
+    old, new = LINES[words]
+    Path("a.txt").write_text(old)
+    written = Path(cli(*options_of(words)).out.strip())
+    assert written.stem == f"a-{words.split()[1]}"
+    assert written.read_text() == new
+    assert Path("a.txt").read_text() == old
+
+
+def test_files_of_equal_names_are_named_by_their_folders(cli):
+    for folder in ("train", "test"):
+        Path(folder).mkdir()
+        Path(folder, "a.txt").write_text(f"title\n{folder}\n")
+    out = cli("convert", "train/a.txt", "test/a.txt", "--to", "table", "--line", "2").out
+    assert out.split() == ["train-a-table.txt", "test-a-table.txt"]
+    assert Path("test-a-table.txt").read_text() == "test\n"
+
+
+def test_compressed_files_are_read_and_new_ones_are_plain(cli):
+    for path in ("a.txt.gz", "d/b.txt.gz"):
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_bytes(gzip.compress(b"x y\n"))
+    cli("convert", "a.txt.gz", "d", "--to", "columns")
+    assert Path("a-columns.csv").read_text() == Path("d-columns/b.csv").read_text() == "x,y\n"
 
 
 def test_blank_cells_get_the_cell_above(cli):
@@ -59,6 +119,8 @@ def test_another_file_is_replaced_only_if_it_is_asked_for(cli):
         (["--to", "filled", "--column", "idd"], "'id'"),
         (["--to", "filled", "--column", "id", "--line", "2"], "--line"),
         (["--to", "filled", "--column", "id", "--sheet"], "--sheet"),
+        (["--to", "labelled", "--at", "end"], "last"),
+        (["--to", "table"], "--line"),
     ],
 )
 def test_wrong_options_are_refused_and_nothing_is_written(cli, options, said):

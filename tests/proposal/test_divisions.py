@@ -1,7 +1,7 @@
 """Text files whose columns no delimiter of csv divides, or with lines that aren't rows."""
 
 import csv
-import io
+import itertools
 import json
 import random
 import re
@@ -15,17 +15,20 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.sequences.dataset import prepare
+from tests.helpers.printed import run_conversions
 from tests.proposal.test_forms import sentence, write
 
 
 def converted(cli: Any, path: str, *options: str) -> DataConfig:
     """Run the commands that `init` prints about a file, and return the config's data."""
     refused = cli("init", path, "-o", "c.yaml", code=2).err
-    *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
-    for command in convert:
-        subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init)[1:], *options, "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), *options, "-o", "c.yaml")
     return parse_config(Path("c.yaml").read_text()).data
+
+
+def rows_of(path: str) -> list[list[str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
 
 
 def texts(seed: int) -> list[list[str]]:
@@ -46,8 +49,7 @@ def test_several_marks_between_columns(tmp_path, monkeypatch, cli, mark, ending,
     Path(f"a.{ending}").write_bytes(text.encode(encoding))
     data = converted(cli, f"a.{ending}")
     assert (data.label, data.sequence) == (0, 2)
-    written = Path("a-table.csv").read_bytes().decode(encoding)
-    assert [*csv.reader(io.StringIO(written))] == rows
+    assert rows_of("a-columns.csv") == rows
 
 
 FRAMES = {
@@ -70,8 +72,7 @@ def test_frames_of_bars_and_dashes(tmp_path, monkeypatch, cli, form, ending):
     Path(f"a.{ending}").write_text("\r\n".join([*lines, *below]), encoding="utf-8", newline="")
     data = converted(cli, f"a.{ending}")
     assert (data.label, data.sequence) == ("way", "words")
-    written = [line.split("\t") for line in Path("a-table.tsv").read_text("utf-8").splitlines()]
-    assert written[1:] == rows
+    assert rows_of("a-columns.csv")[1:] == rows
 
 
 @pytest.mark.parametrize("ending", ["txt", "csv"])
@@ -147,7 +148,7 @@ def test_a_table_below_a_table_of_one_row(tmp_path, monkeypatch, cli):
     data = converted(cli, "takes")
     assert (data.id, data.order) == ("file", "Time")
     assert dict(data.steps) == {"HR": "number", "x": "number"}
-    assert Path("takes-tables/notes.md").read_text() == "one\ntwo\nthree\n"
+    assert Path("takes-table/notes.md").read_text() == "one\ntwo\nthree\n"
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -236,6 +237,23 @@ def test_names_beside_numbers_are_doubted(tmp_path, monkeypatch, cli, lines, pla
     assert ("features.txt" in said) == (lines == 30)
 
 
+@pytest.mark.parametrize("smooth", [False, True])
+def test_numbers_without_names_whose_neighbours_differ_are_doubted(
+    tmp_path, monkeypatch, cli, smooth
+):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(12)
+    rows = [[i % 3 + draw.gauss(0, 1) for _ in range(30)] for i in range(60)]
+    if smooth:
+        rows = [list(itertools.accumulate(row)) for row in rows]
+    lines = (" ".join(f"{number:.6e}" for number in row) for row in rows)
+    Path("X_train.txt").write_text("\n".join(lines) + "\n")
+    write(Path("y_train.txt"), [], [[1 + i % 3] for i in range(60)])
+    said = cli("init", "X_train.txt", "-o", "c.yaml").err
+    assert "30 time steps" in said.splitlines()[0]
+    assert ("no order" in said) == (not smooth)
+
+
 @pytest.mark.parametrize("plain", [0, 1])
 def test_lines_above_one_of_two_files(tmp_path, monkeypatch, cli, plain):
     monkeypatch.chdir(tmp_path)
@@ -245,10 +263,7 @@ def test_lines_above_one_of_two_files(tmp_path, monkeypatch, cli, plain):
         if at == 0 or not plain:
             path.write_text(f"Device,X1\nSerial,7\n{path.read_text()}")
     refused = cli("init", "train.csv", "test.csv", code=2).err
-    *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
-    for command in convert:
-        subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert len(data.splits["test"]) == 40
 

@@ -784,7 +784,7 @@ def test_given_labels_of_another_number_of_texts_are_refused(
     texts[draw.randrange(1, 59)] = ""
     Path("my texts.txt").write_text("\n".join(texts) + "\n")
     refused = cli("init", "my texts.txt", labels, code=2).err
-    follow(refused, "awk", cli)
+    follow(refused, "seqtrain convert", cli)
     assert class_counts("c.yaml") == {"u": 30, "v": 30}
 
 
@@ -1193,10 +1193,12 @@ def test_an_index_above_folders_of_recordings_is_the_first_command(
 
 
 def run_commands(cli, said: str, *, first: int = 2) -> None:
-    """Run the first printed commands: one for a shell, and one of seqtrain, which writes c.yaml."""
+    """Run the first printed commands: conversions, and those of `init`, which write c.yaml."""
     lines = re.findall(r"^seqtrain:   (.*)", said, re.M)[:first]
     for line in lines:
-        if line.startswith("seqtrain "):
+        if line.startswith("seqtrain convert "):
+            cli(*shlex.split(line)[1:], "--force")
+        elif line.startswith("seqtrain "):
             cli(*shlex.split(line)[1:], "-o", "c.yaml", "--force")
         else:
             subprocess.run(line, shell=True, check=True)

@@ -46,12 +46,15 @@ def measured(mark: str) -> list[list[Any]]:
     return rows
 
 
-def run_printed(refused: str, program: str, source: str) -> Path:
-    """Run the first printed command of a program in a shell, and return the file it writes."""
+def run_printed(cli: Any, refused: str, program: str, source: str) -> Path:
+    """Run the first printed command with a word, and return the file it writes."""
     before = {path.name for path in Path().iterdir()}
     content = Path(source).read_bytes()
     command = re.findall(rf"seqtrain:   (.*\b{program}\b.*)", refused)[0]
-    subprocess.run(command, shell=True, check=True)
+    if program == "convert":
+        cli(*shlex.split(command)[1:])
+    else:
+        subprocess.run(command, shell=True, check=True)
     (written,) = {path.name for path in Path().iterdir()} - before
     assert Path(source).read_bytes() == content
     return Path(written)
@@ -86,12 +89,12 @@ def test_limits_become_numbers_and_a_compressed_file_is_unpacked_first(
     monkeypatch.chdir(tmp_path)
     path = write(Path(file), ["unit_id", "step", "temp", "vib", "state"], measured("<0.5"))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    assert b"<0.5" not in run_printed(refused, "perl", file).read_bytes()
+    assert b"<0.5" not in run_printed(cli, refused, "perl", file).read_bytes()
     Path("a.csv.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
     Path(path).unlink()
     refused = cli("init", "a.csv.gz", "-o", "c.yaml", code=2).err
     (Path(re.findall("> (.*limits.csv)", refused)[0]).unlink(missing_ok=True))
-    assert b"<0.5" not in run_printed(refused, "perl", "a.csv.gz").read_bytes()
+    assert b"<0.5" not in run_printed(cli, refused, "perl", "a.csv.gz").read_bytes()
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -105,18 +108,18 @@ def test_commands_of_other_forms(tmp_path, monkeypatch, cli, file):
     cli("init", file, "-o", "c.yaml")
     write(given, ['"A title"', "", ""], table)
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    assert run_printed(refused, "tail", file).read_text().startswith("way,words,n\n")
+    assert run_printed(cli, refused, "convert", file).read_text().startswith("way,words,n\n")
     lines = [
         [f"{sentence(draw)[:3]}{draw.randrange(9)} {i % 2}\n" for k in range(5)] for i in range(60)
     ]
     blocks = ["".join(each) for each in lines]
     given.write_text("\n".join(blocks))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    written = run_printed(refused, "awk", file)
+    written = run_printed(cli, refused, "convert", file)
     cli("init", written, "--id", 0, "--label", 2, "-o", "c.yaml", "--force")
     given.write_text("".join(f"{label} {words}\n" for label, words in rows))
     refused = cli("init", file, "--format", "txt", "-o", "d.yaml", code=2).err
-    cli("init", run_printed(refused, "awk", file), "-o", "d.yaml")
+    cli("init", run_printed(cli, refused, "convert", file), "-o", "d.yaml")
 
 
 @pytest.mark.parametrize("file", ["a.csv", "it's \\n.tsv", "a;b.csv", "sheet.xlsx"])
@@ -133,7 +136,7 @@ def test_ids_of_merged_cells_are_written_in_all_rows(tmp_path, monkeypatch, cli,
     else:
         write(Path(file), names, merged, ";" if ";" in file else ("\t" if "tsv" in file else ","))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    filled = run_printed(refused, "python3", file)
+    filled = run_printed(cli, refused, "python3", file)
     cli("init", filled, "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert (config.data.id, config.data.order, config.data.label) == ("pump", "step", "state")
@@ -215,7 +218,7 @@ def test_the_rows_below_the_names_of_a_survey_are_removed(tmp_path, monkeypatch,
     ids = [f'{{"ImportId":"{each}"}}' for each in names]
     write(Path("it's.csv"), names, [["Start", "How was\nit?", "Again?"], ids, *rows])
     refused = cli("init", "it's.csv", code=2).err
-    cli("init", run_printed(refused, "python3", "it's.csv"), "-o", "c.yaml")
+    cli("init", run_printed(cli, refused, "python3", "it's.csv"), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert (config.data.sequence, config.data.label) == ("Q1", "Q2")
     assert {*prepare(config).preprocessing.labels} == {"y", "n"}
@@ -227,7 +230,7 @@ def test_ragged_fields_between_tabs_with_the_label_last(tmp_path, monkeypatch, c
     rows = [[*draw.choices("abcd", k=draw.randint(3, 9)), "vw"[i % 2]] for i in range(80)]
     write(Path("a.txt"), [], rows, "\t")
     refused = cli("init", "a.txt", code=2).err
-    cli("init", run_printed(refused, "python3", "a.txt"), "-o", "c.yaml")
+    cli("init", run_printed(cli, refused, "convert", "a.txt"), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert {*prepare(config).preprocessing.labels} == {"v", "w"}
 
@@ -260,7 +263,7 @@ def test_texts_with_delimiters_are_written_in_quotes(
     file = "a.tsv" if mark == "\t" else "a.csv"
     Path(file).write_text("\n".join(lines).lstrip("\n") + "\n")
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    cli("init", run_printed(refused, "python3", file), "-o", "c.yaml")
+    cli("init", run_printed(cli, refused, "convert", file), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     expected = (order.index("words"), order.index("way"))
     assert (config.data.sequence, config.data.label) == (("words", "way") if names else expected)

@@ -7,8 +7,13 @@ from seqtrain.tables.conversions.forms import FORMS, converted_names
 def convert(
     data: list[str] = argument("Data files, or folders whose files are all converted.", "DATA"),
     to: str = option(f"Form to write: {', '.join(FORMS)}.", "FORM", default=...),
+    after: int | None = option("Number of fields after a text.", "N", min=0),
+    at: str | None = option("Word of a line that is its label: first or last.", "PLACE"),
+    before: int | None = option("Number of fields before a text.", "N", min=0),
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
-    line: int | None = option("First line of the table, counted from 1.", "N", min=1),
+    header_line: str | None = option("Line with the names of a table's columns.", "TEXT"),
+    line: int | None = option("Line of the file, counted from 1.", "N", min=1),
+    mark: str | None = option("Mark between columns, such as :: or tab.", "MARK"),
     name: str | None = option("Name of the new column.", "NAME"),
     other: list[str] | None = option("Column to leave out. Can be repeated.", "COLUMN"),
     header: bool = option(
@@ -38,11 +43,21 @@ def convert(
         raise ConfigError(f"--to: found {to}; expected one of:", *known)
     if output is not None and len(data) > 1:
         raise ConfigError("--output: names one file, but several are converted; leave it out")
-    options = {"column": column, "line": line, "name": name, "other": other}
-    mark = None
+    options = {
+        "after": after,
+        "at": at,
+        "before": before,
+        "column": column,
+        "header_line": header_line,
+        "line": line,
+        "mark": mark,
+        "name": name,
+        "other": other,
+    }
+    separator = None
     if delimiter is not None:
-        mark = DELIMITERS[delimiter]
-    dialect = Dialect("auto", encoding, mark, header=header, sheet=sheet)
+        separator = DELIMITERS[delimiter]
+    dialect = Dialect("auto", encoding, separator, header=header, sheet=sheet)
     names = converted_names(data, to)
     if output is not None:
         names = [output]

@@ -30,7 +30,16 @@ class Form:
 
 
 FORMS = {
+    "blocks": Form("lines.blocks", "Blocks between blank lines get a number each.", ".csv"),
+    "columns": Form("lines.columns", "Blanks or marks between columns become commas.", ".csv"),
     "filled": Form("rows.filled", "Blank cells of columns get the cell above."),
+    "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),
+    "marked": Form("lines.marked", "Blank lines get a mark."),
+    "messages": Form("lines.messages", "Messages of a chat become rows.", ".csv"),
+    "moved": Form("lines.moved", "The last field of each row moves to the front."),
+    "quoted": Form("lines.quoted", "Texts with delimiters or line breaks get quotes.", ".csv"),
+    "reads": Form("lines.reads", "The sequences of FASTQ become lines.", ".txt"),
+    "shortened": Form("lines.shortened", "One line is left out."),
     "table": Form("lines.table", "The lines above a table are left out."),
     "turned": Form("rows.turned", "Each column becomes a row with a series.", ".csv"),
 }
