@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from seqtrain.tables.blocks import TEXT, Block, Dialect, Selection, as_list
+from seqtrain.tables.cells import is_number
 from seqtrain.tables.sources import open_source
 
 FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
 PROFILED_ROWS = 1024
 """Number of rows of a block."""
-NUMBER_OR_TIME = re.compile("[0-9eETZ.:/ +-]*[0-9][0-9eETZ.:/ +-]*")
-"""A field of a number, a date or a time of day."""
+DATE_OR_TIME = re.compile("[0-9]+[-.:/][0-9]+[-.:/0-9TZ ]*")
 LINES = Dialect("lines")
 """Form of a file whose lines are read as they are."""
 
@@ -45,8 +45,13 @@ def holds_numbers(path: str) -> bool:
     """
     lines = filled_lines(path)
     fields = re.split("[,;\t|]", lines[-2]) if len(lines) > 2 else []
-    numbers = [field for field in fields if NUMBER_OR_TIME.fullmatch(field)]
+    numbers = [field for field in fields if is_number_or_time(field.strip())]
     return len(numbers) > 1 and 2 * len(numbers) >= len(fields)
+
+
+def is_number_or_time(field: str) -> bool:
+    """Return True for a field of a number, a date or a time of day."""
+    return is_number(field) or DATE_OR_TIME.fullmatch(field) is not None
 
 
 def begin_with_labels(path: str, labels: str) -> bool:

@@ -30,11 +30,11 @@ from seqtrain.proposal.file_names import (
     words_of,
 )
 from seqtrain.proposal.first_lines import (
-    NUMBER_OR_TIME,
     begin_with_labels,
     filled_lines,
     first_lines,
     holds_numbers,
+    is_number_or_time,
 )
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
@@ -359,9 +359,7 @@ def _refuse_lines_of_numbers(given: Sequence[str], files: Sequence[str], found: 
     lines = filled_lines(files[0]) if is_text else []
     lines = [line for line in lines if line[0] not in COMMENT_MARKS]
     rows = [re.split(BETWEEN_NUMBERS, line.strip()) for line in lines]
-    if len(rows) < 2 or not all(
-        map(NUMBER_OR_TIME.fullmatch, rows[-1])
-    ):  # the first line may be names
+    if len(rows) < 2 or not all(map(is_number_or_time, rows[-1])):  # the first line may be names
         return
     folder, ending = os.path.split(files[0])[0], os.path.splitext(files[0])[1]
     new = f"{folder or 'all'}-tables"
