@@ -1,6 +1,6 @@
 """Command `seqtrain convert`: write a data file in a form that `init` reads."""
 
-from seqtrain.cli.options import DELIMITER, FORCE, Delimiter, argument, option
+from seqtrain.cli.options import DELIMITER, FORCE, Delimiter, argument, flag, option
 from seqtrain.tables.conversions.forms import FORMS
 
 
@@ -8,9 +8,22 @@ def convert(
     data: list[str] = argument("Data files, or folders whose files are all converted.", "DATA"),
     to: str = option(f"Form to write: {', '.join(FORMS)}.", "FORM", default=...),
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
+    every: int | None = option("Number of rows of each part.", "N", min=1),
+    folder: str | None = option("Folder of the files that a column names.", "FOLDER"),
     line: int | None = option("First line of the table, counted from 1.", "N", min=1),
+    marks: bool = flag("Write what isn't a number in a column of its own."),
     name: str | None = option("Name of the new column.", "NAME"),
     other: list[str] | None = option("Column to leave out. Can be repeated.", "COLUMN"),
+    pattern: str | None = option(
+        "Part of a name as a regular expression, or the form of dates, such as %d/%m/%Y.", "PATTERN"
+    ),
+    points: bool = flag("Commas separate numbers, and aren't decimal marks."),
+    rows: int | None = option("Number of rows with names.", "N", min=1),
+    rule: str | None = option("Rule by which cells are rewritten.", "RULE"),
+    skip: int | None = option("Number of rows below the names to leave out.", "N", min=0),
+    text: str | None = option("Text for blank cells.", "TEXT"),
+    value: list[str] | None = option("Cell to keep. Can be repeated.", "CELL"),
+    without: list[str] | None = option("Cell of rows to leave out. Can be repeated.", "CELL"),
     header: bool = option(
         "The first row names the columns, or doesn't.", None, "--header/--no-header", default=True
     ),
@@ -38,7 +51,23 @@ def convert(
         raise ConfigError(f"--to: found {to}; expected one of:", *known)
     if output is not None and len(data) > 1:
         raise ConfigError("--output: names one file, but several are converted; leave it out")
-    options = {"column": column, "line": line, "name": name, "other": other}
+    options = {
+        "column": column,
+        "every": every,
+        "folder": folder,
+        "line": line,
+        "marks": marks,
+        "name": name,
+        "other": other,
+        "pattern": pattern,
+        "points": points,
+        "rows": rows,
+        "rule": rule,
+        "skip": skip,
+        "text": text,
+        "value": value,
+        "without": without,
+    }
     mark = None
     if delimiter is not None:
         mark = DELIMITERS[delimiter]
