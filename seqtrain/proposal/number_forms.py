@@ -207,7 +207,7 @@ def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -
     if are_scales:
         return [hint, *table_conversion_lines(table, "cells", rule="scales", column=names)]
     points = all(x.holds_points and not x.has_decimal_commas for x in columns)
-    options = {"column": names, "points": points, "marks": marks}
+    options = {"column": names, "points": points, "flags": marks}
     return [hint, *table_conversion_lines(table, "numbers", **options)]
 
 

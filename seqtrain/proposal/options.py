@@ -1,5 +1,6 @@
 """Options of `seqtrain init`, and the layout of files: what is known before they are read."""
 
+import os
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from seqtrain.tables.formats import names_of
 
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
+MOST_FILES = 8
+"""Largest number of files that a command in a message names."""
 INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
 OTHER_COLUMN_KEYS = ("group", "weight", "static")
@@ -131,6 +134,19 @@ class FileLayout:
     def files(self) -> list[str]:
         """Files of all splits, as the user gave them."""
         return [path for split in self.splits.values() for path in names_of(split)]
+
+    def files_with(self, path: str) -> list[str]:
+        """Return what a conversion of a file converts: the files of all splits, or their folder.
+
+        If there are more than `MOST_FILES`, or the file isn't one of them, it is the file alone.
+        """
+        files = [file for name, split in self.splits.items() for file in files_of(name, split)]
+        files = list(dict.fromkeys(files))
+        if len(files) == 1 and os.path.isdir(files[0]) and path.startswith(files[0]):
+            return files
+        if path in files and len(files) <= MOST_FILES and all(map(os.path.isfile, files)):
+            return files
+        return [path]
 
     @property
     def train(self) -> list[str]:

@@ -78,6 +78,8 @@ POINT_SIZES = ({2}, {3}, {4})
 """Sizes of lists that are no sequences: places, accelerations, rotations."""
 LABEL_KINDS = ("text", "number", "amount")
 """Kinds of columns whose short values can be labels."""
+HASH = re.compile(r"(?=.*[0-9])[0-9a-fA-F]{6,}(?:-[0-9a-fA-F]+)*")
+"""A hash in hexadecimal digits, such as a UUID. Its digits may be numbers alone."""
 CODE, FEWEST_CODES = re.compile(r"[A-Za-z]{1,12}[-_/. ]?[0-9]{1,12}|[^\s@]+@[^\s@]+\.[A-Za-z]+"), 10
 """A code of letters and a number, and the fewest different ones that are codes of things."""
 MOSTLY = 0.98
@@ -782,8 +784,13 @@ class ColumnProfile:
 
     @cached_property
     def has_one_shape(self) -> bool:
-        """True for words of which all have as many letters before and after numbers: K1, K27."""
+        """True for words of which all have as many letters before and after numbers: K1, K27.
+
+        So are hashes, such as UUIDs, one for each row.
+        """
         texts = [x for x in self.sampled_values if isinstance(x, str) and x]
+        if self.is_unique and all(map(HASH.fullmatch, texts)):
+            return True
         shapes = {LETTER.sub("a", DIGITS.sub("0", text)) for text in texts}
         return len(shapes) == 1 and self.words < 1.5 and {"a", "0"} <= set(*shapes)
 

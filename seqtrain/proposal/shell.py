@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from seqtrain.files.reading import compression_of, uncompressed
+from seqtrain.proposal.options import FileLayout
+from seqtrain.tables.conversions.forms import conversion_lines
 
 UNPACKERS = {".gz": ["gzip", "-dc"], ".zst": ["zstd", "-dc"]}
 """Maps endings of compressed files to the commands that write their content."""
@@ -105,6 +107,23 @@ def rewritten_at_once(command: Sequence[str], path: str, suffix: str, *options: 
     """Return one line with the two commands of `rewritten`."""
     line, target = rewriting(command, path, suffix)
     return f"{line} && {' '.join(['seqtrain init', target, *options])}"
+
+
+def converting(
+    form: str, layout: FileLayout, path: str, *init_options: str, **options: object
+) -> list[str]:
+    """Return two lines of a message: a command that converts all data files, and one for these.
+
+    Args:
+        form: Name of the form.
+        layout: Layout of the files.
+        path: The file that was read. If it isn't one of the layout, it is converted alone.
+        init_options: Options of `seqtrain init` for the new files, as a shell reads them.
+        options: Options of `seqtrain convert`, as those of `conversion`.
+    """
+    test = layout.splits.get("test")
+    files = layout.files_with(path)
+    return conversion_lines(form, files, *init_options, test=str(test), **options)
 
 
 def init_line(*words: str) -> str:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of
+from seqtrain.tables.conversions.forms import Conversion
 from seqtrain.tables.formats import FILE as FILE
 from seqtrain.tables.formats import FOLDER as FOLDER
 from seqtrain.text import listed, nearest, quote
@@ -228,13 +229,21 @@ class UnreadableError(Exception):
     Args:
         line: Line of the problem, or None if it is the file as a whole.
         problems: The reasons, at least one.
+        conversion: How to convert the file to one that can be read, or None.
         command: Command that writes a correct file, or None. {file} stands for the name of the
             file, {new} for that of the new one, {root} for the name of the file without ending.
     """
 
-    def __init__(self, line: int | None, *problems: str, command: str | None = None) -> None:
+    def __init__(
+        self,
+        line: int | None,
+        *problems: str,
+        conversion: Conversion | None = None,
+        command: str | None = None,
+    ) -> None:
         super().__init__(*problems)
-        self.line, self.problems, self.command = line, problems, command
+        self.line, self.problems, self.conversion = line, problems, conversion
+        self.command = command
 
 
 EVERYTHING = Selection()
@@ -279,6 +288,8 @@ def located(name: str, error: UnreadableError) -> DataError:
     """Return the error for the user, with the place in every line."""
     place = name if error.line is None else f"{name}:{error.line}"
     problems = [f"{place}: {problem}" for problem in error.problems]
+    if error.conversion is not None and os.path.exists(name):  # neither a pipe nor a table
+        problems += error.conversion.lines(name)
     root, ending = os.path.splitext(name)
     is_plain = bool(ending) and not compression_of(name)  # a command for lines can read it
     if error.command is not None and is_plain:

@@ -25,6 +25,7 @@ from seqtrain.tables.blocks import (
     batched,
 )
 from seqtrain.tables.cells import is_number
+from seqtrain.tables.conversions.forms import Conversion
 from seqtrain.tables.opening import LINE_BYTES, TextLines, without_end
 from seqtrain.text import counted, quote
 
@@ -45,6 +46,8 @@ FOUND_JSON = (
     "expected names of columns, found JSON; give --input-format jsonl (to train, "
     "data.format: jsonl)"
 )
+WORD = re.compile(r"[^\W\d][\w.()/%-]*|[0-9]+_[\w-]+")
+"""A name of a column without blanks."""
 PLAIN_NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 NO_DECIMAL_COMMA = re.compile(r"(?<![0-9]),|,(?![0-9]+(?:[^0-9.]|\Z))")
 """A comma that isn't the decimal mark of a number."""
@@ -209,7 +212,7 @@ class _Columns:
         self.may_repeat = header and len(first) > 1 and not all(map(is_number, first))
         filled = [index for index, field in enumerate(first) if field.strip()]
         self.least = max(filled, default=0) + 1
-        names = names_in(line, first, form.delimiter) if header else {}
+        names = names_in(line, first) if header else {}
         # Keys of data.steps are texts, also those of columns without names.
         own: dict[Name, int] = names if header else {index: index for index in range(self.width)}
         known: dict[Name, int] = {index: index for index in range(self.width)}
@@ -298,13 +301,12 @@ def plain_names(header: list[str]) -> list[str]:
     return written
 
 
-def names_in(line: int, header: list[str], delimiter: str | None = None) -> dict[Name, int]:
+def names_in(line: int, header: list[str]) -> dict[Name, int]:
     """Return the index of each column that has a name, which isn't blank.
 
     Args:
         line: Line of the header.
         header: The names.
-        delimiter: Character between fields, or None if the file isn't text.
 
     Raises:
         UnreadableError: If the header has a name twice.
@@ -312,13 +314,10 @@ def names_in(line: int, header: list[str], delimiter: str | None = None) -> dict
     names: dict[Name, int] = {}
     for index, name in enumerate(plain_names(header)):
         if name in names:
-            command = None
-            if delimiter is not None and line == 1:
-                command = "seqtrain convert {file} --to named"
             raise UnreadableError(
                 line,
                 f"column {quote(name)} occurs twice in the header; rename one of them",
-                command=command,
+                conversion=Conversion("named"),
             )
         if name.strip():
             names[name] = index
@@ -390,7 +389,7 @@ def form_of(head: list[str], dialect: Dialect) -> Form:
         )
     num_comments = num_above = 0
     if lines[skipped:] and lines[skipped].startswith(COMMENTS):
-        num_comments = _num_comments(lines[skipped:], delimiter)
+        num_comments = _num_comments(lines[skipped:], delimiter, quotes=quotes)
     elif not skipped:
         skipped = num_above = _num_lines_above(lines, dialect.delimiter)
         if num_above:
@@ -534,24 +533,45 @@ def _fields_of(lines: list[str], delimiter: str) -> list[list[str]]:
         return []
 
 
-def _num_comments(lines: list[str], delimiter: str) -> int:
+def _num_comments(lines: list[str], delimiter: str, *, quotes: bool) -> int:
     """Return the number of lines at the beginning that are comments.
 
-    Such a line begins with ``#`` or ``%``. The last one is the header if it has as many fields as
-    the next line, and this has a number: numpy writes a header so. The header may also name its
-    first column ``#``.
+    Such a line begins with ``#``, ``%`` or ``//``. The last one is the header if it has as many
+    fields as the next line, and this has a number: numpy writes a header so. It is the header, too,
+    if it has words alone, and the next line doesn't: its texts have blanks, or come again. The
+    header may also name its first column ``#``. Lines with a text that comes again are rows.
     """
     count = 0
     while count < len(lines) and lines[count].startswith(COMMENTS):
         count += 1
     if count == len(lines):
         return 0
-    if count and lines[count - 1].count(delimiter) == lines[count].count(delimiter):
-        fields = without_end(lines[count]).split(delimiter)
-        is_name = lines[count - 1].split(delimiter)[0].strip('" ') in COMMENTS
-        if is_name or any(PLAIN_NUMBER.fullmatch(field.strip()) for field in fields):
+    rows = [without_end(line).split(delimiter) for line in lines]
+    if quotes:
+        rows = [*rows[:count], *_fields_of(lines[count:], delimiter)] or rows
+    below, width = rows[count:], len(rows[count])
+    others = below[1:]  # the first one may be the header, which a comment may repeat
+    while count and len(rows[count - 1]) == width and _come_again(rows[count - 1], others):
+        count -= 1
+    above = rows[count - 1] if count else []
+    if count == len(rows) - len(below) and len(above) == width:
+        is_name = above[0].strip('" ') in COMMENTS
+        has_number = any(PLAIN_NUMBER.fullmatch(field.strip()) for field in below[0])
+        names = [name.lstrip("#%/").strip() for name in above]
+        are_words = all(map(WORD.fullmatch, names)) and len(set(names)) == width > 1
+        is_row = any(" " in field.strip() for field in below[0]) or _come_again(below[0], others)
+        if is_name or has_number or (are_words and is_row):
             count -= 1
     return count
+
+
+def _come_again(fields: list[str], rows: list[list[str]]) -> bool:
+    """Return True if a text after the first field of a row comes again in its column."""
+    for column, field in enumerate(fields):
+        others = {row[column] for row in rows if column < len(row)}
+        if column and field in others and field.strip() and not is_number(field):
+            return True
+    return False
 
 
 def _odd_ends(lines: list[str], delimiter: str) -> tuple[str, bool]:
@@ -605,9 +625,10 @@ def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Itera
     except csv.Error as error:
         for part, reason in CSV_PROBLEMS.items():
             if part in str(error):
-                is_open = part == "unexpected end"
-                command = f"seqtrain convert {{file}} --to lines --line {line}" if is_open else None
-                raise UnreadableError(line, reason, command=command) from None
+                conversion = None
+                if part == "unexpected end":
+                    conversion = Conversion("shortened", {"line": line})
+                raise UnreadableError(line, reason, conversion=conversion) from None
 
 
 def _bare_records(lines: TextLines, texts: Iterator[str], form: Form) -> Iterator[Record]:

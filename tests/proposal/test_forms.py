@@ -861,6 +861,29 @@ def test_the_person_comes_first_where_clocks_of_recordings_without_names_begin_a
     assert (data.id, data.label, data.window["label"]) == (0, 1, "constant")
 
 
+@pytest.mark.parametrize("form", ["{:032x}", "{:08x}-0000-4abc-9000-{:012x}"])
+def test_hashes_of_rows_are_no_sequences_beside_owners_and_times(tmp_path, draw, form):
+    rows, shops = [], [f"{name(draw)} and {name(draw)}" for _ in range(4)]
+    for minute in range(480):
+        when = f"2024-01-01 {minute // 60:02d}:{minute % 60:02d}:00"
+        key = form.format(draw.getrandbits(31), draw.getrandbits(47))
+        amount = round(draw.gauss(50, 20), 2)
+        rows.append(
+            [
+                when,
+                f"{draw.randrange(40):09d}",
+                draw.choice(shops),
+                amount,
+                key,
+                int(minute % 17 == 0),
+            ]
+        )
+    names = ["when", "card_number", "shop", "amt", "key", "is_fraud"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert (config.data.id, config.data.order) == ("card_number", "when")
+    assert (config.data.label, config.data.window["label"]) == ("is_fraud", "last")
+
+
 @pytest.mark.parametrize("rows_each", [3, 12])
 def test_codes_of_a_property_are_no_ids_of_windows_beside_accounts(tmp_path, draw, rows_each):
     rows = list[list[Any]]()

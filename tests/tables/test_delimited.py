@@ -176,6 +176,28 @@ def test_comments_before_the_table_are_skipped(read):
     assert cells(read(tags, "a.csv", "text")) == [(2, "#good day"), (3, "#bad")]
 
 
+@pytest.mark.parametrize("form", ["a.csv", "a.tsv"])
+@pytest.mark.parametrize("first", ["#id", "#1_id", "# id"])
+@pytest.mark.parametrize("above", [[], ["# made by hand", "#"]])
+def test_names_may_begin_with_a_mark_of_comments(read, form, first, above):
+    mark = "\t" if form == "a.tsv" else ","
+    rows = [["u1", "good day", "b"], ["u2", "see you", "c"], ["u3", "so long", "b"]]
+    lines = [*above, *map(mark.join, [[first, "text", "label"], *rows])]
+    found = read("\n".join(lines) + "\n", form, first.removeprefix("# "), "label")
+    expected = [(len(above) + 2 + i, row[0], row[2]) for i, row in enumerate(rows)]
+    assert cells(found) == expected
+
+
+def test_a_comment_above_names_and_a_text_that_begins_as_one(read):
+    rows = "good day,b\nsee you,c\nso long,b\n"
+    found = read(f"# by Ann, Bob\ntext,label\n{rows}", "a.csv", "text")
+    assert cells(found) == [(3, "good day"), (4, "see you"), (5, "so long")]
+    found = read(f"# text,label\ntext,label\n{rows}", "a.csv", "text")
+    assert cells(found) == [(3, "good day"), (4, "see you"), (5, "so long")]
+    found = read(f"#blessed day,b\n#hate this,c\n{rows}", "a.csv", 0, header=False)
+    assert [row[0] for row in cells(found)] == [1, 2, 3, 4, 5]
+
+
 def test_the_tail_of_a_ragged_row_is_one_column(read):
     content = "walk,1,2,3\nrun,4\nsit,5,6,7,8,9\nstand\n"
     found = read(content, "a.csv", 0, rest=True, header=False)

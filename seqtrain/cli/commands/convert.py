@@ -1,7 +1,7 @@
 """Command `seqtrain convert`: write a data file in a form that `init` reads."""
 
 from seqtrain.cli.options import DELIMITER, FORCE, Delimiter, argument, flag, option
-from seqtrain.tables.conversions.forms import FORMS
+from seqtrain.tables.conversions.forms import FORMS, converted_names
 
 
 def convert(
@@ -9,9 +9,9 @@ def convert(
     to: str = option(f"Form to write: {', '.join(FORMS)}.", "FORM", default=...),
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
     every: int | None = option("Number of rows of each part.", "N", min=1),
+    flags: bool = flag("Write what isn't a number in a column of its own."),
     folder: str | None = option("Folder of the files that a column names.", "FOLDER"),
     line: int | None = option("First line of the table, counted from 1.", "N", min=1),
-    marks: bool = flag("Write what isn't a number in a column of its own."),
     name: str | None = option("Name of the new column.", "NAME"),
     other: list[str] | None = option("Column to leave out. Can be repeated.", "COLUMN"),
     pattern: str | None = option(
@@ -54,9 +54,9 @@ def convert(
     options = {
         "column": column,
         "every": every,
+        "flags": flags,
         "folder": folder,
         "line": line,
-        "marks": marks,
         "name": name,
         "other": other,
         "pattern": pattern,
@@ -72,5 +72,8 @@ def convert(
     if delimiter is not None:
         mark = DELIMITERS[delimiter]
     dialect = Dialect("auto", encoding, mark, header=header, sheet=sheet)
-    for path in data:
-        print_path(convert_file(path, to, options, dialect, output, force=force))
+    names = converted_names(data, to)
+    if output is not None:
+        names = [output]
+    for path, new in zip(data, names, strict=True):
+        print_path(convert_file(path, to, options, dialect, new, force=force))

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from seqtrain.errors import ConfigError, DataError, RunError
-from seqtrain.files.reading import path_problems
+from seqtrain.files.reading import path_problems, uncompressed
 from seqtrain.files.writing import UNTOUCHED, replacing, write_new
 from seqtrain.tables.blocks import Dialect, UnreadableError, located
-from seqtrain.tables.conversions.forms import FORMS, converted_name, written_name
+from seqtrain.tables.conversions.forms import FORMS, new_ending
 from seqtrain.tables.conversions.table import converted_rows
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.opening import TextLines, guess_encoding, open_input, utf_16
@@ -34,7 +34,7 @@ def convert(
     form: str,
     options: Mapping[str, Any],
     dialect: Dialect,
-    output: str | None = None,
+    output: str,
     *,
     force: bool = False,
 ) -> str:
@@ -45,7 +45,7 @@ def convert(
         form: Name of the form, a key of `FORMS`.
         options: Arguments of the form's function. None, False and empty lists aren't given.
         dialect: How the file is written. The format and encoding "auto" are detected.
-        output: The new file or folder. Default: `converted_name`, in the current directory.
+        output: The new file or folder.
         force: True if another file there may be replaced. Without it, only an equal one may exist.
 
     Returns:
@@ -60,7 +60,8 @@ def convert(
     function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name)
     given = {key: value for key, value in options.items() if value not in (None, [], False)}
     _check_options(form, function, given)
-    target = Path(output or converted_name(path, form))
+    target = Path(output)
+    target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists() and os.path.samefile(path, target):
         raise ConfigError(f"--output: {target} is the input; choose another file")
     with path_problems(path, DataError):
@@ -71,7 +72,8 @@ def convert(
             function(path, new)
         elif os.path.isdir(path):
             for file in files_below(path):
-                below = new / os.path.relpath(written_name(file, form), path)
+                root, ending = os.path.splitext(uncompressed(os.path.relpath(file, path)))
+                below = new / f"{root}{new_ending(ending, form)}"
                 below.parent.mkdir(parents=True, exist_ok=True)
                 _write(file, below, form, function, dialect)
         else:

@@ -6,8 +6,8 @@ are options of the command.
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from seqtrain.files.reading import uncompressed
 
@@ -33,7 +33,7 @@ class Form:
 FORMS = {
     "cells": Form("cells.rewritten", "Cells of columns are rewritten by a rule."),
     "channels": Form("rows.channels", "Columns of a channel are joined in time.", ".csv"),
-    "columns": Form("rows.columns", "Only some columns are kept, without their names."),
+    "chosen": Form("rows.chosen", "Only some columns are kept, without their names."),
     "contents": Form("rows.contents", "Names of text files become their texts."),
     "dates": Form("cells.dated", "Dates get the year first."),
     "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
@@ -53,55 +53,101 @@ ENDINGS = {".json": ".jsonl", ".xlsx": ".csv"}
 
 
 def converted_name(path: str, form: str) -> str:
-    """Return the name of the file that is written by default, in the current directory."""
-    path = os.path.normpath(path)
+    """Return the name of the file that is written by default, in the current directory.
+
+    The files of a folder keep their names, in a folder of a new name.
+    """
     if os.path.isdir(path):
-        return f"{os.path.basename(path)}-{form}"
-    stem, ending = os.path.splitext(os.path.basename(written_name(path, form)))
-    return f"{stem}-{form}{ending}"
+        return f"{os.path.basename(os.path.abspath(path))}-{form}"
+    stem, own = os.path.splitext(os.path.basename(uncompressed(path)))
+    return f"{stem}-{form}{new_ending(own, form)}"
 
 
-def written_name(path: str, form: str) -> str:
-    """Return the path of a file with the ending of the format in which a form is written."""
-    root, own = os.path.splitext(uncompressed(path))
+def new_ending(own: str, form: str) -> str:
+    """Return the ending of the new file of a file with an ending. Arrays remain arrays."""
     ending = FORMS[form].ending
+    if ending == ".jsonl" and own in (".npy", ".npz"):
+        return own
     if ending is None:
-        ending = ENDINGS.get(own.lower(), own)
-    return f"{root}{ending}"
+        return ENDINGS.get(own, own)
+    return ending
 
 
-def conversion(form: str, path: str | Sequence[str], **options: object) -> tuple[str, str]:
-    """Return a command that converts a file, and the name of the file that it writes.
+def converted_names(paths: Sequence[str], form: str) -> list[str]:
+    """Return the name of each new file. Files of equal names get those of their folders, too."""
+    names = [converted_name(path, form) for path in paths]
+    if len(set(names)) == len(names):
+        return names
+    folders = [os.path.basename(os.path.dirname(os.path.abspath(path))) for path in paths]
+    return [f"{folder}-{name}" for folder, name in zip(folders, names, strict=True)]
+
+
+def conversion(form: str, paths: str | Sequence[str], **options: object) -> tuple[str, str]:
+    """Return a command that converts files, and the names of the files that it writes.
 
     Both are written as a shell reads them.
 
     Args:
         form: Name of the form.
-        path: The file, or several, of which the new names are returned with blanks between.
-        options: Options of the command. True is an option without a value, and False leaves it
-            out, as None does. A list repeats an option. `output` is the name of the new file.
+        paths: The file, or several.
+        options: Options of the command. True is an option without a value. A list repeats an
+            option. None and False leave it out. An option `output` is the name of the new file.
     """
-    paths = [path] if isinstance(path, str) else list(path)
-    words = ["seqtrain", "convert", *map(_as_path, paths), "--to", form]
+    given = _listed(paths)
+    words = ["seqtrain", "convert", *map(_as_path, given), "--to", form]
     for name, value in options.items():
         words += _option_words(name, value)
-    targets = [str(options.get("output") or converted_name(each, form)) for each in paths]
-    return shlex.join(words), shlex.join(map(_as_path, targets))
+    names = converted_names(given, form)
+    if "output" in options:
+        names = [str(options["output"])]
+    return shlex.join(words), shlex.join(map(_as_path, names))
 
 
 def conversion_lines(
-    form: str, path: str | Sequence[str], *init_options: str, **options: object
+    form: str,
+    paths: str | Sequence[str],
+    *init_options: str,
+    test: str | None = None,
+    **options: object,
 ) -> list[str]:
-    """Return two lines of a message: the command that converts a file, and one that reads it.
+    """Return two lines of a message: the command that converts files, and one that reads them.
 
     Args:
         form: Name of the form.
-        path: The file, or several.
-        init_options: Options of `seqtrain init` for the new file, as a shell reads them.
+        paths: The file, or several.
+        init_options: Options of `seqtrain init` for the new files, as a shell reads them.
+        test: The file among several that is the one of test, or None.
         options: Options of `seqtrain convert`, as those of `conversion`.
     """
-    command, target = conversion(form, path, **options)
-    return [f"  {command}", " ".join(["  seqtrain init", target, *init_options])]
+    command, new = conversion(form, paths, **options)
+    words = shlex.split(new)
+    for path, name in zip(_listed(paths), list(words), strict=True):
+        if path == test:
+            words.insert(words.index(name), "--test")
+    return [f"  {command}", " ".join(["  seqtrain init", shlex.join(words), *init_options])]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """A conversion that a message advises.
+
+    Attributes:
+        form: Name of the form.
+        options: Options of `seqtrain convert`, as those of `conversion`.
+        files: Names of the files in the new folder that are read. Empty for all of it.
+    """
+
+    form: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    files: Sequence[str] = ()
+
+    def lines(self, path: str) -> list[str]:
+        """Return two lines of a message: the command that converts a file, and one for `init`."""
+        command, new = conversion(self.form, path, **self.options)
+        if self.files:
+            (folder,) = shlex.split(new)
+            new = shlex.join(os.path.join(folder, name) for name in self.files)
+        return [f"  {command}", f"  seqtrain init {new}"]
 
 
 def _option_words(name: str, value: object) -> Iterator[str]:
@@ -118,6 +164,12 @@ def _option_words(name: str, value: object) -> Iterator[str]:
             yield f"{option}={text}"
         else:
             yield from (option, text)
+
+
+def _listed(paths: str | Sequence[str]) -> Sequence[str]:
+    if isinstance(paths, str):
+        return [paths]
+    return paths
 
 
 def _as_path(path: str) -> str:

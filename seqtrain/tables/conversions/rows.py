@@ -60,7 +60,7 @@ def _joined_numbers(cells: Row) -> str:
     return " ".join(cell_text(cell) or "nan" for cell in cells)
 
 
-def columns(table: Table, *, column: Sequence[str]) -> Table:
+def chosen(table: Table, *, column: Sequence[str]) -> Table:
     """Return a table of some columns, in this order, without their names.
 
     Args:
@@ -194,7 +194,7 @@ def named(table: Table, *, column: Sequence[str] = (), name: str = LABEL, rows: 
 
 
 def numbers(
-    table: Table, *, column: Sequence[str], points: bool = False, marks: bool = False
+    table: Table, *, column: Sequence[str], points: bool = False, flags: bool = False
 ) -> Table:
     """Return a table with each number of some columns in a column of its own.
 
@@ -202,7 +202,7 @@ def numbers(
         table: The table.
         column: The columns, whose cells may hold several numbers, units and flags.
         points: True if commas separate numbers, and aren't decimal marks.
-        marks: True to write what isn't a number, such as a flag, in a further column.
+        flags: True to write what isn't a number, such as a flag, in a further column.
     """
     places = table.places(column)
     number = NUMBER.format(point="." if points else ".,")
@@ -218,7 +218,7 @@ def numbers(
                 yield name
             else:
                 yield from (f"{name}_{at}" for at in range(1, sizes[place] + 1))
-            if place in sizes and marks:
+            if place in sizes and flags:
                 yield f"{name}_mark"
 
     def divided(row: Row) -> Iterator[str]:
@@ -230,7 +230,7 @@ def numbers(
             found = pattern.findall(text)
             yield from found
             yield from [""] * (sizes[place] - len(found))
-            if marks:
+            if flags:
                 yield pattern.sub("", text).strip()
 
     return Table(list(names()), (list(divided(row)) for row in rows), table.is_named)
