@@ -9,8 +9,8 @@ from typing import Any
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
-from seqtrain.proposal.divisions import refuse_labels_before_blanks
 from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
+from seqtrain.proposal.divisions import refuse_labels_before_blanks
 from seqtrain.proposal.doubts import lines_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.fasta_fields import commands_for_header_fields, refuse_fields

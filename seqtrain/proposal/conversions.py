@@ -50,7 +50,7 @@ def table_conversion_lines(
 def reading_options(table: Table) -> dict[str, Any]:
     """Return the options of a conversion that reads the files as `init` does."""
     given = table.options.given
-    found = {"no_header": table.header is False or table.format == "txt"}
+    found: dict[str, Any] = {"no_header": table.header is False or table.format == "txt"}
     marks = {mark: name for name, mark in DELIMITERS.items()}
     found["delimiter"] = "delimiter" in given and marks.get(table.dialect.delimiter or "")
     found["sheet"] = table.dialect.sheet

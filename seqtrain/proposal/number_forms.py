@@ -33,6 +33,8 @@ BITS = re.compile("[01]{3,}")
 """A text of 0s and 1s that may mark a label each."""
 GEOMETRY = re.compile(r"(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\b[ ZM]*\(", re.I)
 """Beginning of the text of a geometry."""
+
+
 def refuse_scales(roles: Roles, table: Table) -> None:
     """Raise a DataError with a command if units such as k are beside plain numbers."""
     columns = [x for x in roles.number_columns() if x.kind == "amount" and x.unit in SCALES]

@@ -178,7 +178,7 @@ def named(table: Table, *, column: Sequence[str] = (), name: str = LABEL, rows: 
         names = [f"column_{place}" for place in names]
     below = iter(table.rows)
     for second in islice(below, rows - 1):
-        groups = list(accumulate(names, lambda before, own: own or before))
+        groups = list(accumulate(names, _name_or_before))
         counts = Counter(groups)
         for place, own in enumerate(second):
             names[place] = groups[place]
@@ -191,6 +191,11 @@ def named(table: Table, *, column: Sequence[str] = (), name: str = LABEL, rows: 
         if own and again:
             names[place] = f"{own}.{again}"
     return Table(names, below)
+
+
+def _name_or_before(before: str, name: str) -> str:
+    """Return a name, or the name before it if it is blank."""
+    return name or before
 
 
 def numbers(
