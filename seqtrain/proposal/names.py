@@ -79,12 +79,15 @@ ACCEPTED, DECISIONS = "accept", ("accept", "reject", "ignore")
 """Decisions of an annotator on a task, in the column `answer`, as Prodigy writes them."""
 GROUP_NAMES = _words(
     """
-    session session_id conversation conversation_id dialogue dialog_id sitzung gesprach seance
+    session session_id conversation conversation_id dialog dialogue dialog_id chat sitzung gesprach
+    seance
     sesion conversacion sessao conversa
     """
 )
 """Names of columns that tell which rows belong together."""
 ROW_NAMES = ("id", "index", *GROUP_NAMES)
+SPEAKER_NAMES = _words("speaker role sender from sprecher rolle absender locuteur hablante falante")
+"""Names of columns that tell who wrote a turn of a conversation."""
 PERSON_NAMES = _words(
     """
     customer user patient author speaker participant person driver writer visitor student teacher
@@ -378,6 +381,16 @@ def is_id_or_owner(column: ColumnProfile) -> bool:
     """Return True if the column is named like ids or owners, not like codes of a property."""
     is_id = is_code(column) and ID_NAME.search(column.name_words) is not None
     return is_id or names_owner(column)
+
+
+def names_conversation(column: ColumnProfile) -> bool:
+    """Return True if the column is named like conversations or sessions, such as dialog_id."""
+    return _word_before_id(column) in GROUP_NAMES
+
+
+def names_speaker(column: ColumnProfile) -> bool:
+    """Return True if the column is named like the speakers of a conversation."""
+    return column.word in SPEAKER_NAMES
 
 
 def may_own(column: ColumnProfile) -> bool:

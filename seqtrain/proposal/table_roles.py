@@ -26,7 +26,7 @@ from seqtrain.proposal.label_files import RECORDING, key_patterns, pattern_of
 from seqtrain.proposal.label_in_id import refuse_given_ids_with_label, refuse_label_in_id
 from seqtrain.proposal.label_layouts import commands_for_recordings
 from seqtrain.proposal.merged_cells import refuse_ids_written_once
-from seqtrain.proposal.names import names_owner
+from seqtrain.proposal.names import is_code, names_conversation, names_owner, names_speaker
 from seqtrain.proposal.nested import (
     refuse_annotations,
     refuse_answers,
@@ -44,7 +44,7 @@ from seqtrain.proposal.number_forms import (
 )
 from seqtrain.proposal.one_recording import commands_for_parts
 from seqtrain.proposal.options import COLUMN_OPTIONS, OTHER_COLUMN_KEYS, InitOptions
-from seqtrain.proposal.profile import ColumnProfile, Columns, without
+from seqtrain.proposal.profile import ColumnProfile, Columns, refines, without
 from seqtrain.proposal.roles import (
     Roles,
     choose_label,
@@ -52,11 +52,13 @@ from seqtrain.proposal.roles import (
     joined_marks,
     odd_numbers,
     options_naming,
+    other_labels,
     owner_of,
     shown_names,
 )
 from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
 from seqtrain.proposal.shell import init_line, set_option
+from seqtrain.proposal.step_ids import mostly_blank
 from seqtrain.proposal.step_roles import refuse_unlabelled_steps, step_table
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
@@ -171,6 +173,7 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
         roles = _row_roles(table, columns, options, next(iter(labels), None))
         if not options.named("sequence"):
             _refuse_names_of_files(table, roles)
+        roles = _turns(columns, options, roles) or roles
     if roles.kind == "events":
         assign_fields(roles, options, table)
     roles.one_hot = one_hot
@@ -178,6 +181,38 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
         roles.warnings += doubtful_marks(one_hot, joined)
     roles.warnings += doubts
     return roles
+
+
+def _turns(columns: Columns, options: InitOptions, roles: Roles) -> Roles | None:
+    """Return the roles of a table whose rows are turns of conversations with one label each.
+
+    The result is None for other tables. The column of the id is named like conversations, or one of
+    codes is beside that of the speakers. The rows are sorted by a column, or stand together.
+
+    Args:
+        columns: All columns.
+        options: Options of the user.
+        roles: Roles of the table if each row is an example.
+    """
+    label = roles.label
+    if roles.kind != "text" or options.named("sequence") or options.kind:
+        return None
+    has_speakers = any(map(names_speaker, columns))
+    possible = [x for x in columns if x is not label and x.repeats_as_labels]
+    for id in possible:
+        is_named = names_conversation(id) or (is_code(id) and has_speakers)
+        if not is_named or not refines(id, label, labelled=mostly_blank(label)):
+            continue
+        turns = step_table(columns, options.with_given(id=[id.name], label=[label.name]))
+        if turns is not None and turns.sequence and (turns.order or id.is_contiguous):
+            if not options.named("label"):
+                turns.warnings += other_labels(columns, label)
+            turns.warnings.append(
+                f"the rows of one {id.shown} have one label, and are read as the turns of one "
+                f"sequence; if a row is a sequence: {options_naming('sequence', roles.sequence)}"
+            )
+            return turns
+    return None
 
 
 def _refuse_one_class(columns: Columns, marked: ColumnProfile) -> None:

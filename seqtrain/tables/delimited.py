@@ -546,23 +546,21 @@ def _num_comments(lines: list[str], delimiter: str, *, quotes: bool) -> int:
         count += 1
     if count == len(lines):
         return 0
-    rows = [without_end(line).split(delimiter) for line in lines]
-    if quotes:
-        rows = [*rows[:count], *_fields_of(lines[count:], delimiter)] or rows
-    below, width = rows[count:], len(rows[count])
-    others = below[1:]  # the first one may be the header, which a comment may repeat
-    while count and len(rows[count - 1]) == width and _come_again(rows[count - 1], others):
-        count -= 1
-    above = rows[count - 1] if count else []
-    if count == len(rows) - len(below) and len(above) == width:
-        is_name = above[0].strip('" ') in COMMENTS
+    above = [without_end(line).split(delimiter) for line in lines[:count]]
+    below = _fields_of(lines[count:], delimiter) if quotes else []
+    below = below or [without_end(line).split(delimiter) for line in lines[count:]]
+    width, others = len(below[0]), below[1:]  # the first one may be names, as in a comment
+    while above and len(above[-1]) == width and _come_again(above[-1], others):
+        above.pop()
+    if above and len(above) == count and len(above[-1]) == width:
+        is_name = above[-1][0].strip('" ') in COMMENTS
         has_number = any(PLAIN_NUMBER.fullmatch(field.strip()) for field in below[0])
-        names = [name.lstrip("#%/").strip() for name in above]
+        names = [name.lstrip("#%/").strip() for name in above[-1]]
         are_words = all(map(WORD.fullmatch, names)) and len(set(names)) == width > 1
         is_row = any(" " in field.strip() for field in below[0]) or _come_again(below[0], others)
         if is_name or has_number or (are_words and is_row):
-            count -= 1
-    return count
+            above.pop()
+    return len(above)
 
 
 def _come_again(fields: list[str], rows: list[list[str]]) -> bool:

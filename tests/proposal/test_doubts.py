@@ -846,6 +846,38 @@ def test_a_first_row_whose_label_is_alone_may_be_a_header(tmp_path, monkeypatch,
     assert "--header" in cli("init", "a.csv", "-o", "c.yaml", "--label", 1).err
 
 
+@pytest.mark.parametrize(
+    ("names", "last_only", "order"),
+    [
+        (["conversation_id", "turn", "speaker", "text", "label"], False, "turn"),
+        (["dialog_id", "time", "words", "outcome"], False, "time"),
+        (["call_id", "time", "role", "words", "outcome"], True, "time"),
+        (["Chat", "words", "outcome"], False, None),
+    ],
+)
+def test_rows_of_conversations_with_one_label_are_turns(tmp_path, draw, names, last_only, order):
+    rows = []
+    for i in range(60):
+        size = draw.randint(3, 6)
+        for turn in range(size):
+            row = {
+                "turn": turn + 1,
+                "time": f"2024-01-02 {8 + turn:02d}:{draw.randrange(60):02d}:00",
+            }
+            row |= dict.fromkeys(["speaker", "role"], ["agent", "customer"][turn % 2])
+            row |= dict.fromkeys(["text", "words"], sentence(draw))
+            own = "" if last_only and turn < size - 1 else "yn"[i % 2]
+            row |= dict.fromkeys(["label", "outcome"], own)
+            rows.append([row.get(each, f"c{i}") for each in names])
+    path = write(tmp_path / "a.csv", names, rows)
+    config, proposal = proposed(path)
+    text = next(each for each in names if each in ("text", "words"))
+    assert (config.data.id, config.data.order) == (names[0], order)
+    assert text in str(config.data.sequence)
+    assert any(f"--sequence {text}" in line for line in proposal.warnings)
+    assert proposed(path, sequence=text)[0].data.id is None
+
+
 @pytest.mark.parametrize("mark", ["# ", "%", "// "])
 def test_comments_before_a_header(tmp_path, draw, mark):
     rows = [[f"r{i // 6}", i % 6, round(draw.random(), 3), "ab"[i // 6 % 2]] for i in range(360)]
