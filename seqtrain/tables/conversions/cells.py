@@ -163,6 +163,7 @@ def spelled(table: Table, *, column: Sequence[str], value: Sequence[str]) -> Tab
     spellings = {likely_meaning(each): each for each in value}
 
     def respelled(cell: str) -> str:
-        return spellings.get(likely_meaning(cell), cell)
+        text = cell.strip()
+        return cell.replace(text, spellings.get(likely_meaning(text), text))
 
     return table.with_cells(table.places(column), respelled)

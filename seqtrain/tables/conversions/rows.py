@@ -186,10 +186,11 @@ def named(table: Table, *, column: Sequence[str] = (), name: str = LABEL, rows: 
                 names[place] = f"{groups[place]}: {own}"
     for place in table.places(column):
         names[place] = name
-    for place, own in enumerate(names):
-        again = names[:place].count(own)
-        if own and again:
-            names[place] = f"{own}.{again}"
+    seen = Counter[str]()
+    for place, own in enumerate(list(names)):
+        if own and seen[own]:
+            names[place] = f"{own}.{seen[own]}"
+        seen[own] += 1
     return Table(names, below)
 
 

@@ -1,16 +1,26 @@
-"""Commands that messages of `seqtrain init` print, run in this process as a shell would read them."""
+"""Commands that messages of `seqtrain init` print, run as a shell would read them."""
 
 import re
 import shlex
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
 COMMAND = re.compile(r"^(?:seqtrain:)? *seqtrain ((?:convert|init) .*?)(?:  #.*)?$", re.M)
 
 
-def printed(said: str) -> list[list[str]]:
+def commands_in(said: str) -> list[list[str]]:
     """Return the words of each command that stands on a line of its own."""
     return [shlex.split(line) for line in COMMAND.findall(said)]
+
+
+def run(line: str, cli: Callable[..., Any]) -> None:
+    """Run a line of a message in a shell, or in this process if it is a command of seqtrain."""
+    words = shlex.split(line)
+    if words[0] == "seqtrain":
+        cli(*words[1:])
+    else:
+        subprocess.run(line, shell=True, check=True)
 
 
 def convert(said: str, cli: Callable[..., Any], form: str | None = None) -> list[str]:
@@ -21,8 +31,9 @@ def convert(said: str, cli: Callable[..., Any], form: str | None = None) -> list
         cli: The program.
         form: Name of the form, or None for any.
     """
-    commands = [x for x in printed(said) if x[0] == "convert" and form in (None, x[x.index("--to") + 1])]
-    return cli(*commands[0]).out.splitlines()
+    conversions = (words for words in commands_in(said) if words[0] == "convert")
+    words = next(x for x in conversions if form in (None, x[x.index("--to") + 1]))
+    return cli(*words).out.splitlines()
 
 
 def follow(said: str, cli: Callable[..., Any], *options: Any, form: str | None = None) -> list[str]:
@@ -35,7 +46,6 @@ def follow(said: str, cli: Callable[..., Any], *options: Any, form: str | None =
         form: Name of the form, or None for any.
     """
     new = convert(said, cli, form)
-    init = next(words for words in printed(said) if words[0] == "init" and new[0] in words)
+    init = next(words for words in commands_in(said) if words[0] == "init" and new[0] in words)
     cli(*init, *(options or ("-o", "c.yaml", "--force")))
     return new
-
