@@ -21,6 +21,22 @@ SHOWN_PROBLEMS = 50
 """Largest number of problems that an error lists. Other problems are counted."""
 UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
 """Types of pydantic's errors about unknown keys."""
+NAMES_ELSEWHERE = {
+    "training.max_epochs": "epochs num_epochs n_epochs num_train_epochs nb_epoch",
+    "batching.batch_size": "batch bs per_device_train_batch_size",
+    "model.hidden_size": "hidden num_hidden hidden_units units rnn_size",
+    "model.embedding_dim": "emb_dim embed_dim emb_size embed_size",
+    "model.rnn": "cell cell_type rnn_type",
+    "training.patience": "early_stopping early_stop",
+    "training.max_grad_norm": "clip grad_clip gradient_clip clip_norm clipnorm",
+    "training.weight_decay": "l2 wd",
+    "training.device": "gpu cuda",
+    "data.max_length": "maxlen seq_len seq_length max_seq_len max_seq_length",
+    "data.sequence": "text text_column text_col input inputs x",
+    "data.label": "target target_column label_column label_col y",
+    "data.validation": "val dev eval",
+}
+"""Maps keys to the names that other tools have for them, where these are spelled differently."""
 WORDS_OF_TYPES = {"boolean": ["true", "false"], "null": ["null"]}
 """Maps types of JSON Schema to all their values."""
 KEY_DEPTH = 2
@@ -206,7 +222,8 @@ def _unknown_key(path: Keys, root: type[BaseModel], *, is_section: bool) -> str:
 def nearest_key(path: Keys, root: type[BaseModel], *, is_section: bool = False) -> str | None:
     """Return the known key that is most similar to an unknown one, or None if no key is similar.
 
-    Keys of the same section are preferred. If no name is similar, descriptions of keys are searched
+    A name that other tools have for a key finds it (`NAMES_ELSEWHERE`). Else keys of the same
+    section are preferred. If no name is similar, descriptions of keys are searched
     for the words of the unknown key: "learning_rate" finds training.lr.
 
     Args:
@@ -224,6 +241,9 @@ def nearest_key(path: Keys, root: type[BaseModel], *, is_section: bool = False) 
     siblings = [name for name, key in known.items() if key.startswith(f"{path[0]}.")]
     if leaf in known:
         return known[leaf]
+    for key, names in NAMES_ELSEWHERE.items():
+        if leaf in names.split():
+            return key
     near = nearest(leaf, siblings) or nearest(leaf, known, 0.7)
     if near is not None:
         return known[near]

@@ -162,7 +162,7 @@ def check_classes(found: Findings) -> None:
     labels = list(facts.classes)
     if not labels:
         if table.format == "fasttext":
-            refuse_labels_before_blanks(table.path, table.dialect)
+            refuse_labels_before_blanks(table.path, table.dialect, table.layout)
             raise DataError(f"{table.name}: no line begins with a label, such as __label__up")
         rows = facts.empty + facts.unlabelled + facts.unreadable
         if facts.label_problem is None:

@@ -8,10 +8,11 @@ from itertools import takewhile
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.first_lines import LINES, filled_lines, first_blocks, first_lines
-from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
-from seqtrain.proposal.shell import init_line, rewritten
+from seqtrain.proposal.options import COLUMN_OPTIONS, FileLayout
+from seqtrain.proposal.shell import converting, init_line
 from seqtrain.tables.blocks import TEXT, Dialect, as_list
 from seqtrain.tables.cells import is_number
+from seqtrain.tables.conversions.lines import LABELS_LAST, RULE
 from seqtrain.tables.delimited import find_delimiter
 from seqtrain.text import display_name, listed, quote
 
@@ -35,15 +36,6 @@ SINGLE_MARKS = set("~^§¦¬\x01")
 """Single marks that may divide columns. Texts hardly hold them."""
 OTHER_MARKS = re.compile(r"[\",;|'()\[\]{}]|//")
 """A delimiter, a quote, a bracket, or a mark of addresses."""
-DIVIDING_LINES = (
-    "import csv, sys; m = sys.argv[1]; "
-    '[x.reconfigure(errors="surrogateescape") for x in (sys.stdin, sys.stdout)]; '
-    "r = (x.rstrip().split(m) for x in sys.stdin if x.strip()); "
-    "csv.writer(sys.stdout).writerows(map(str.strip, x) for x in r)"
-)
-"""Program of Python that writes csv from lines that marks divide."""
-RULE = re.compile(r"[-+|:=\s]*[-=]{3}[-+|:=\s]*")
-"""A line of dashes above, in or below a table."""
 BEGINNINGS = {
     "fasttext": "__label__",
     "jsonl": r"\{|\[\s*(?:[\[{0-9\"-]|$)",
@@ -53,23 +45,11 @@ BEGINNINGS = {
 """Maps formats without columns to patterns of the first line of a file of an unknown ending."""
 NO_COLUMNS = re.compile(r'"[^"]*"|(?<=:[0-9]{2}),[0-9]+')
 """Text in quotes, or decimals of a second: their marks divide no columns."""
-LABELS_BETWEEN_BLANKS = {
-    0: ("first", r'{label = $1; sub(/^[ \t]*[^ \t]+[ \t]+/, ""); print label "\t" $0}'),
-    -1: (
-        "last",
-        r'{sub(/[ \t\r]+$/, ""); label = $NF; sub(/[ \t]+[^ \t]+$/, ""); print label "\t" $0}',
-    ),
-}
-"""Maps the index of a word of a line to its name, and to the program that makes it the label."""
-LABELS_LAST = re.compile(r"\S\s+__label__\S+\s*$")
-"""End of a line of a text with its labels, as fastText writes them, after it."""
-MOVING_LABELS = r"s/^(.*?\S)\h+((?:__label__\S+\h*)+)(?=\r?$)/$2 $1/"
-"""Code of perl that moves such labels to the front."""
 NAME_OF_CLASS = re.compile(r"[-+\w]+(?::[-+\w]+)?[:)]?")
 """First word of a line that may be its label, also with a finer one, as DESC:manner."""
 
 
-def refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
+def refuse_blocks(path: str, dialect: Dialect, layout: FileLayout) -> None:
     """Raise a DataError if blank lines divide lines of a few words each, as in CoNLL files.
 
     A user who names a column wants rows as they are.
@@ -81,19 +61,18 @@ def refuse_blocks(path: str, dialect: Dialect, options: InitOptions) -> None:
     are_blocks = FEWEST_BLOCKS <= blanks < len(rows) / 2 and len(set(map(len, rows))) == 1
     if not are_blocks or has_commas or len(rows[0]) < 2 or all(map(is_number, rows[0])):
         return
-    if any(options.named(option) for option in COLUMN_OPTIONS):
+    if any(layout.options.named(option) for option in COLUMN_OPTIONS):
         return
-    name, code = display_name(path), "/^#/ {next} NF {$1 = $1; print n + 1, $0; next} {n++}"
-    command = ["awk", "-v", r"OFS=\t", code]
+    name = display_name(path)
     raise DataError(
         f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag "
         "per token; seqtrain learns a label per sequence",
-        f"{name}: if the lines of a block have one label, number the blocks by these commands:",
-        *rewritten(command, path, "blocks", "--id 0", ending=".tsv"),
+        f"{name}: if the lines of a block have one label, number the blocks:",
+        *converting("blocks", layout, path, "--id 0"),
     )
 
 
-def refuse_blanks(path: str, dialect: Dialect) -> None:
+def refuse_blanks(path: str, dialect: Dialect, layout: FileLayout) -> None:
     """Raise a DataError with a command if blanks separate the columns of a text file.
 
     All lines then have equally many fields, without comments, and a quarter of the columns numbers
@@ -116,23 +95,16 @@ def refuse_blanks(path: str, dialect: Dialect) -> None:
     if is_divided or len(numbers) < SHARE_OF_NUMBERS * width or OTHER_MARK.search(below[1]):
         return
     comments = list(takewhile(lambda line: not line.strip() or line.startswith("#"), written))
-    code, names = "", (comments[-1] if comments else lines[0]).lstrip("# ").split()
-    if any('"' in line for line in lines):
-        code += '{gsub(/"/, "")} '
-    if comments and len(names) == width:
-        code += f'NR == {len(comments)} {{sub(/^[# ]+/, "")}} '
-    elif len(names) == width - 1 and not comments:
-        code += 'NR == 1 {$0 = "row " $0} '
-    elif len(names) != width and not comments:
+    names = (comments[-1] if comments else lines[0]).lstrip("# ").split()
+    if not comments and len(names) not in (width, width - 1):
         return
-    code += r'/^#/ || !NF {next} {sub(/\r$/, ""); $1 = $1; print}'
     raise DataError(
-        f"{display_name(path)}: {width} columns between blanks; to write tabs there:",
-        *rewritten(["awk", "-v", r"OFS=\t", code], path, "table", ending=".tsv"),
+        f"{display_name(path)}: {width} columns between blanks; to write commas there:",
+        *converting("columns", layout, path),
     )
 
 
-def refuse_marks(path: str, dialect: Dialect) -> None:
+def refuse_marks(path: str, dialect: Dialect, layout: FileLayout) -> None:
     """Raise a DataError with a command if several marks, such as ::, divide the columns of a file.
 
     They stand equally often in all lines. Of several such strings, the most frequent one counts.
@@ -150,7 +122,7 @@ def refuse_marks(path: str, dialect: Dialect) -> None:
     raise DataError(
         f"{display_name(path)}: {quote(mark)} stands in each line {lines[0].count(mark)} times; if "
         "it divides columns, to write csv:",
-        *rewritten(["python3", "-c", DIVIDING_LINES, mark], path, "table", ending=".csv"),
+        *converting("columns", layout, path, mark=mark),
     )
 
 
@@ -163,7 +135,7 @@ def _may_divide(mark: str) -> bool:
     return set(mark) == {"|"} or not OTHER_MARKS.search(mark)
 
 
-def refuse_frames(path: str, dialect: Dialect) -> None:
+def refuse_frames(path: str, dialect: Dialect, layout: FileLayout) -> None:
     """Raise a DataError with a command if a table has bars between columns, and lines of dashes.
 
     Databases, SAP and Markdown write tables so. Lines without bars are titles or sums.
@@ -174,22 +146,18 @@ def refuse_frames(path: str, dialect: Dialect) -> None:
     are_rows = FEWEST_TABLE_LINES <= len(rows) > len(others) / 2
     if len(others) == len(lines) or not are_rows or len({line.count("|") for line in rows}) > 1:
         return
-    code = r'!/[|]/ || /^[-+|:= \t\r]*[-=][-=][-=][-+|:= \t\r]*$/ {next} {sub(/\r$/, "")} '
-    if all(line.startswith("|") for line in rows):
-        code += r'{sub(/^ *[|]/, ""); sub(/[|] *$/, "")} '
-    code += r'{gsub(/^ +| +$/, ""); gsub(/ *[|] */, "\t"); print}'
     raise DataError(
-        f"{display_name(path)}: bars stand between its columns, and lines of dashes; to write tabs "
-        "there, without these lines:",
-        *rewritten(["awk", code], path, "table", ending=".tsv"),
+        f"{display_name(path)}: bars stand between its columns, and lines of dashes; to write "
+        "commas there, without these lines:",
+        *converting("columns", layout, path, mark="pipe"),
     )
 
 
-def command_for_unknown(path: str) -> list[str]:
+def command_for_unknown(path: str, layout: FileLayout) -> list[str]:
     """Return a line with the command that reads a file whose ending tells no format, or [].
 
     Raises:
-        DataError: If blanks separate its columns, with the command that writes tabs there.
+        DataError: If blanks separate its columns, with the command that writes commas there.
     """
     if not os.path.isfile(path):
         return []
@@ -200,20 +168,20 @@ def command_for_unknown(path: str) -> list[str]:
     lines = [str(text) for block in blocks for text in as_list(block.columns[TEXT])]
     if not lines or 2 * sum(len(block.problems) for block in blocks) > len(lines):
         return []
-    refuse_blanks(path, LINES)
-    refuse_frames(path, LINES)
+    refuse_blanks(path, LINES, layout)
+    refuse_frames(path, LINES, layout)
     format = next((x for x, pattern in BEGINNINGS.items() if re.match(pattern, lines[0])), None)
     if format is None:
-        refuse_marks(path, LINES)
+        refuse_marks(path, LINES, layout)
         mark = find_delimiter(lines)
         if not all(mark in NO_COLUMNS.sub("", line) for line in lines if line.strip()):
-            refuse_labels_before_blanks(path, LINES)
+            refuse_labels_before_blanks(path, LINES, layout)
             return ["if its lines are no table, write one as csv: values, an id, and a label"]
         format = "tsv" if mark == "\t" else "csv"
     return [f"it seems to be {format}; to read it so:", init_line(path, "--format", format)]
 
 
-def refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
+def refuse_labels_before_blanks(path: str, dialect: Dialect, layout: FileLayout) -> None:
     """Raise a DataError with a command if the first or last words of lines may be their labels.
 
     Of labels with a finer one behind a colon, a further command takes the first part.
@@ -223,39 +191,25 @@ def refuse_labels_before_blanks(path: str, dialect: Dialect) -> None:
     lines = filled_lines(path, dialect)
     if not all(len(line.split()) > 1 for line in lines):
         return
-    if 2 * sum(bool(LABELS_LAST.search(line)) for line in lines) > len(lines):
-        command = ["perl", "-pe", MOVING_LABELS]
+    if 2 * sum(bool(LABELS_LAST.fullmatch(line)) for line in lines) > len(lines):
         raise DataError(
             f"{display_name(path)}: labels such as __label__x end its lines; to move them to the "
             "front:",
-            *rewritten(command, path, "labelled", "--format fasttext", ending=".txt"),
+            *converting("labelled", layout, path, "--format fasttext"),
         )
-    for at, (place, code) in LABELS_BETWEEN_BLANKS.items():
+    for place, at in {"first": 0, "last": -1}.items():
         words = Counter(line.split()[at] for line in lines)
         if not all(map(NAME_OF_CLASS.fullmatch, words)):  # such as the dates of a log
             continue
         if not 2 <= len(words) <= len(lines) / FEWEST_LINES_OF_LABEL:
             continue
         shown = listed([quote(word) for word, _ in words.most_common()])
-        commands = _commands_for_labels(path, code, "[:)]$", "labelled")
+        commands = converting("labelled", layout, path, at=place)
         if all(":" in word[:-1] for word in words):
             commands.append("or, if its label is what comes before the colon:")
-            commands += _commands_for_labels(path, code, ":.*", "coarse")
+            commands += converting("labelled", layout, path, at=place, mark=":")
         raise DataError(
             f"{display_name(path)}: no tab or comma is between labels and texts; if the {place} "
             f"word of a line is its label ({shown}):",
             *commands,
         )
-
-
-def _commands_for_labels(path: str, code: str, removed: str, suffix: str) -> list[str]:
-    """Return lines with commands that write labels before tabs, and read the new file.
-
-    Args:
-        path: The file.
-        code: Program of `LABELS_BETWEEN_BLANKS`.
-        removed: Pattern of the part of the label that is left out.
-        suffix: Word of the name of the new file.
-    """
-    code = code.replace("print label", f'sub(/{removed}/, "", label); print label')
-    return rewritten(["awk", code], path, suffix, ending=".txt")

@@ -19,6 +19,7 @@ from seqtrain.proposal.conversions import (
     table_conversion_lines,
 )
 from seqtrain.proposal.events import fields_of, object_doubts
+from seqtrain.proposal.file_names import split_of
 from seqtrain.proposal.names import DECISIONS, is_decision
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
@@ -435,14 +436,18 @@ def rows_of_splits(roles: Roles, table: Table) -> Iterator[str]:
     if file is None or not can_be_converted(table) or table.layout.joins:
         yield f"{found}write the rows of each split into a file of its own, such as test.csv"
         return
-    targets = list[str]()
+    targets, others = dict[str | None, str](), list[str]()
     yield f"{found}to keep those of test apart, write a file for each:"
     stem, ending = os.path.splitext(converted_name(file, "rows"))
     for name in filter(None, map(str, column.values)):
         options = {"column": names_in_files(table, [column]), "value": name.strip()}
         output = f"{stem.removesuffix('rows')}{name.strip().lower()}{ending}"
         line, target = conversion("rows", file, **options, **reading_options(table), output=output)
-        targets.append(target)
         yield f"  {line}"
+        split = split_of(name)
+        if targets.setdefault(split, target) != target:
+            others.append(f"{targets[split]} and {target} both may be {split}")
     labels = options_naming("label", roles.one_hot or [roles.label])
-    yield f"  seqtrain init {' '.join(targets)} {labels}"
+    yield f"  seqtrain init {' '.join(targets.values())} {labels}"
+    if others:
+        yield f"{listed(others)}: the first is used here; if it is the other one, give that"

@@ -41,11 +41,11 @@ from seqtrain.proposal.profile import ColumnProfile, JoinedColumn, joined_column
 from seqtrain.proposal.reading import ReadingProgress, read_alone, read_table
 from seqtrain.proposal.recordings import has_label_column, have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
-from seqtrain.proposal.shell import init_line, rewritten
+from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
-from seqtrain.tables.conversions.forms import conversion
+from seqtrain.tables.conversions.forms import conversion, conversion_lines
 from seqtrain.tables.formats import columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of, key_columns
 from seqtrain.tables.sources import matching_files
@@ -306,9 +306,8 @@ def _other_rows(table: Table, path: str, progress: ReadingProgress) -> DataError
     ]
     if not table.has_columns:
         if num_lines(table.path, blank=True) == other.rows:
-            command = ["awk", '{print NF ? $0 : "-"}']
             lines.append("blank lines are no rows; to write a mark there:")
-            lines += rewritten(command, table.path, "filled", shlex.quote(path))
+            lines += conversion_lines("marked", table.path, shlex.quote(path))
         return DataError(*lines)
     for key in other.columns:
         own = table.column(key.name)

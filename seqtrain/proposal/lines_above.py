@@ -1,16 +1,14 @@
 """Lines above a table of text, such as what instruments write about a recording."""
 
 import csv
-import os
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.first_lines import first_lines
-from seqtrain.proposal.options import InitOptions
-from seqtrain.proposal.shell import init_line, perl_literal, rewritten
+from seqtrain.proposal.options import FileLayout
+from seqtrain.proposal.shell import converting
 from seqtrain.tables.blocks import REST, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.delimited import COMMENTS, DELIMITERS, form_of
@@ -24,9 +22,7 @@ FEWEST_BELOW = 6
 """Fewest rows of a table below other lines, with the names of its columns."""
 
 
-def refuse_lines_above(
-    path: str, files: Sequence[str], dialect: Dialect, options: InitOptions
-) -> None:
+def refuse_lines_above(path: str, dialect: Dialect, layout: FileLayout) -> None:
     """Raise a DataError with the command that removes what is above a table, if there is any.
 
     A title or comments, which are read as such, aren't removed. Above recordings without names of
@@ -34,17 +30,17 @@ def refuse_lines_above(
 
     Args:
         path: The first file of text.
-        files: The files that the user gave, or one folder.
         dialect: Form of the file.
-        options: Options of the user.
+        layout: Layout of the files, and options of the user.
     """
+    options = layout.options
     lines = first_lines(path, replace(dialect, blank_lines=True))
     form = form_of([f"{line}\n" for line in lines], dialect)
     if _begins_with_times(lines) and options.get("header") is None:
         raise DataError(
             f"{display_name(path)}: begins with a line of Unix times, and one of rates; to remove "
             "these:",
-            *_removing(2, r"[0-9]{9}.*\n.*\n", path, files, os.path.splitext(path)[1]),
+            *converting("table", layout, path, line=3),
         )
     is_read = form.is_below_others or (dialect.format != "txt" and form.skipped)
     if is_read or options.get("header") is False or REST in options.named("sequence"):
@@ -55,13 +51,13 @@ def refuse_lines_above(
     if not found or 0 in begins.values():
         return
     mark = max(found, key=lines[-1].count)
-    start, above = begins[mark] or 0, next(filter(str.strip, lines))
-    ending = ".tsv" if mark == "\t" else ".csv"
-    pattern = rf"(?:.*\n){{{start}}}(?={perl_literal(lines[start])})"
+    start = begins[mark] or 0
+    above = next(filter(str.strip, lines))
+    header_line = " ".join(lines[start].split())  # a message shows no tab as it is
     raise DataError(
         f"{display_name(path)}: a table seems to begin on line {start + 1}, below other lines, "
         f"such as {quote(above, 40)}; to remove these:",
-        *_removing(start, pattern, path, files, ending),
+        *converting("table", layout, path, header_line=header_line),
     )
 
 
@@ -77,26 +73,6 @@ def _begins_with_times(lines: Sequence[str]) -> bool:
     first, second, *others = rows
     largest = max(abs(x) for row in [second, *others] for x in row)
     return len({*first}) == len({*second}) == 1 and first[0] >= FIRST_TIME > 100 * largest
-
-
-def _removing(number: int, pattern: str, path: str, files: Sequence[str], ending: str) -> list[str]:
-    """Return lines with commands that remove first lines of files, and read what is left.
-
-    Args:
-        number: Number of the lines.
-        pattern: Pattern of perl for these lines. Files without them don't change.
-        path: The first file of train.
-        files: The files of all splits, or one folder.
-        ending: Ending of the names of new files.
-    """
-    perl = ["perl", "-0777", "-pe", rf"s/\A{pattern}//"]
-    if os.path.isfile(files[0]):
-        command = ["tail", "-n", f"+{number + 1}"] if len(files) == 1 else perl
-        return rewritten(command, path, "table", ending=ending)
-    new = f"{files[0].rstrip(os.sep)}-tables"
-    copy = shlex.join(["cp", "-r", files[0], new])
-    edit = shlex.join(["find", new, "-type", "f", "-exec", perl[0], "-i", *perl[1:]])
-    return [f"  {copy} && {edit} {{}} +", init_line(new)]
 
 
 def _first_line(lines: Sequence[str], mark: str) -> int | None:

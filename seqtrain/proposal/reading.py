@@ -1,6 +1,5 @@
 """Reading of data files by `seqtrain init`: format, encoding, header, and all columns."""
 
-import json
 import os
 import re
 import time
@@ -25,7 +24,7 @@ from seqtrain.proposal.first_lines import PROFILED_ROWS, first_lines
 from seqtrain.proposal.lines_above import refuse_lines_above
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.ragged import has_label_last, labels_at, list_start
-from seqtrain.proposal.shell import init_line, rewritten
+from seqtrain.proposal.shell import converting, init_line, mark_name
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.text_forms import (
     NOT_UTF_8,
@@ -72,23 +71,14 @@ from seqtrain.tables.sources import FileSource, open_source
 from seqtrain.tables.xlsx import sheet_names
 from seqtrain.text import display_name, one_of
 
-MOVING = {
-    True: (
-        "import csv, sys; m = %s; r = csv.reader(sys.stdin, delimiter=m); "
-        "csv.writer(sys.stdout, delimiter=m).writerows([x[-1], *x[:-1]] for x in r if x)"
-    ),
-    False: (
-        r'import sys; m = %s; r = (x.rstrip("\r\n").split(m) for x in sys.stdin if x.strip()); '
-        "[print(x[-1], *x[:-1], sep=m) for x in r]"
-    ),
-}
-"""Programs of Python that move the last field to the front, of csv with quotes or without."""
 MOST_FILES = 4096
 """Largest number of files that are read, if the name or the folder of a file is its label."""
 FIRST_FILES = 100
 """Number of first files of a folder that tell the encoding."""
 FIRST_SECONDS = 1.0
 """Seconds between reports about a step."""
+NO_LAYOUT = FileLayout({})
+"""Layout of a file that is read alone."""
 TEXT_FORMATS = ("csv", "tsv", "jsonl", "txt", "fasttext", "lines")
 """Formats of which the characters of cells tell about which share of a file was read."""
 
@@ -140,12 +130,13 @@ class ReadingProgress:
         return min(0.99, rows / len(block) * characters / self._size)
 
 
-def data_format(path: str, given: str) -> str:
+def data_format(path: str, given: str, layout: FileLayout = NO_LAYOUT) -> str:
     """Return the format of a data file.
 
     Args:
         path: The file.
         given: Format that the user names, or "auto" to choose it by the file's name.
+        layout: Layout of all files.
 
     Raises:
         DataError: If the format is "auto", and the file's name tells no format; or if the file is a
@@ -166,7 +157,7 @@ def data_format(path: str, given: str) -> str:
         refuse_unreadable(path)
         known = one_of(TRAINING_FORMATS)
         unknown = f"its ending names no format; give {parameter('format')}, one of {known}"
-        raise DataError(f"{display_name(path)}: {unknown}", *command_for_unknown(path))
+        raise DataError(f"{display_name(path)}: {unknown}", *command_for_unknown(path, layout))
     return format
 
 
@@ -186,7 +177,7 @@ def read_table(
         DataError: If the files can't be read, or it isn't clear if they have a header.
     """
     path, options = files[0], layout.options
-    format = data_format(path, options.get("format", "auto"))
+    format = data_format(path, options.get("format", "auto"), layout)
     check_encoding(options.get("encoding"))
     encoding = options.get("encoding") or ("utf-16" if _is_utf_16(path, format) else "utf-8")
     delimiter = DELIMITERS.get(options.get("delimiter", "auto"))
@@ -195,16 +186,16 @@ def read_table(
     table = Table(path, layout, dialect)
     if is_train and format in ("txt", "csv", "tsv") and os.path.isfile(path):
         if format == "txt":
-            refuse_chats(path, first_lines(path, dialect))
-        refuse_blocks(path, dialect, options)
-        refuse_frames(path, dialect)
-        refuse_lines_above(path, layout.files, dialect, options)
+            refuse_chats(path, first_lines(path, dialect), layout)
+        refuse_blocks(path, dialect, layout)
+        refuse_frames(path, dialect, layout)
+        refuse_lines_above(path, dialect, layout)
     elif is_train and format in ("csv", "tsv") and os.path.isdir(path):
         first_file = source_for(files, dialect, layout).files()[0]
-        refuse_lines_above(first_file, [path], dialect, options)
+        refuse_lines_above(first_file, dialect, layout)
     if format == "txt" and os.path.isfile(path):
         if is_train and not layout.joins:
-            refuse_blanks(path, dialect)
+            refuse_blanks(path, dialect, layout)
         table.dialect = replace(table.dialect, format=format_of_lines(table))
     first = list[str]()
     if table.dialect.format == "tsv" and quotes is None:
@@ -240,7 +231,7 @@ def read_table(
 
 def read_alone(path: str, progress: ReadingProgress) -> Table:
     """Read all columns of a file without options of the user, to look what is in it."""
-    return read_table([path], FileLayout({}), progress, is_train=False)
+    return read_table([path], NO_LAYOUT, progress, is_train=False)
 
 
 def source_for(files: Sequence[str], dialect: Dialect, layout: FileLayout) -> Any:
@@ -369,11 +360,9 @@ def _with_label(table: Table, rows: Sequence[Sequence[str]], start: int) -> int:
     """
     if any(labels_at(rows, place) for place in range(start)) and not has_label_last(rows):
         return start
-    mark = delimiter_of(table)
-    has_quotes = table.format == "csv" and table.dialect.quotes is not False
-    code = MOVING[has_quotes] % json.dumps(mark)
+    mark = mark_name(delimiter_of(table))
     moving = ["if the last field of a row is its label, move it to the front:"]
-    moving += rewritten(["python3", "-c", code], table.path, "labelled")
+    moving += converting("moved", table.layout, table.path, mark=mark)
     found = f"{table.name}: rows have different lengths, as lists have"
     if has_label_last(rows):
         raise DataError(f"{found}; only the last fields repeat as labels do", *moving)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from seqtrain.files.reading import compression_of, uncompressed
 from seqtrain.proposal.options import FileLayout
 from seqtrain.tables.conversions.forms import conversion_lines
+from seqtrain.tables.delimited import DELIMITERS
 
 UNPACKERS = {".gz": ["gzip", "-dc"], ".zst": ["zstd", "-dc"]}
 """Maps endings of compressed files to the commands that write their content."""
@@ -124,6 +125,11 @@ def converting(
     test = layout.splits.get("test")
     files = layout.files_with(path)
     return conversion_lines(form, files, *init_options, test=str(test), **options)
+
+
+def mark_name(mark: str) -> str:
+    """Return the name of a delimiter, such as tab, which a shell reads as it is."""
+    return next(name for name, own in DELIMITERS.items() if own == mark)
 
 
 def init_line(*words: str) -> str:

@@ -131,13 +131,13 @@ def find_header(table: Table, *, is_train: bool) -> list[str]:
         head, first = _head_of(table)
     except DataError:
         if is_train:
-            refuse_blanks(table.path, table.dialect)
+            refuse_blanks(table.path, table.dialect, table.layout)
         raise
     if any(NOT_UTF_8 in problem for problem in undecodable_rows(head)):
         set_likely_encoding(table, [table.path])
         head, first = _head_of(table)
     if is_train and is_ragged(head):
-        refuse_blanks(table.path, table.dialect)
+        refuse_blanks(table.path, table.dialect, table.layout)
         is_list, table.header = _is_list(table, head)
         table.dialect = replace(table.dialect, header=bool(table.header))
         if is_list:
@@ -306,10 +306,10 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
     """
     name = table.name
     if table.is_delimited and (len(first) == 1 or not table.rows):
-        refuse_blanks(table.path, table.dialect)
+        refuse_blanks(table.path, table.dialect, table.layout)
     if table.format == "txt" and table.problems and not table.rows:
-        refuse_marks(table.path, table.dialect)
-        refuse_labels_before_blanks(table.path, table.dialect)
+        refuse_marks(table.path, table.dialect, table.layout)
+        refuse_labels_before_blanks(table.path, table.dialect, table.layout)
         raise DataError(
             f"{name}: {NO_LABELS}; if commas, semicolons or | separate columns, give --format csv"
         )
@@ -322,8 +322,8 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
     if not first and table.rows == 1 and (is_object or len(table.columns) > MANY_COLUMNS):
         raise DataError(f"{name}: {BY_COLUMNS}", *_commands_for_lists(table))
     if len(first) == 1 and table.layout.pattern is None:  # else the path has the label
-        refuse_marks(table.path, table.dialect)
-        refuse_labels_before_blanks(table.path, table.dialect)
+        refuse_marks(table.path, table.dialect, table.layout)
+        refuse_labels_before_blanks(table.path, table.dialect, table.layout)
         marks = [mark for mark, text in DELIMITERS.items() if text in first[0]] or [*DELIMITERS]
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "

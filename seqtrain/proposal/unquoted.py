@@ -1,12 +1,11 @@
 """Texts that hold the delimiter of csv or tsv without quotes, so that rows differ in length."""
 
-import json
 from collections.abc import Iterable
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.profile import REPEATS
 from seqtrain.proposal.ragged import Rows, labels_at
-from seqtrain.proposal.shell import init_line, rewritten
+from seqtrain.proposal.shell import converting, init_line, mark_name
 from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import REST
 from seqtrain.tables.delimited import Form
@@ -14,23 +13,6 @@ from seqtrain.text import quote
 
 SHORT = 3
 """Most words of a field that is no text."""
-READING_FIELDS = {
-    True: "csv.reader(sys.stdin, delimiter=m)",
-    False: r'(x.rstrip("\r\n").split(m) for x in sys.stdin)',
-}
-"""Code that reads rows, by whether fields may have quotes."""
-JOINED_LINES = (
-    r'{sub(/\r$/, ""); row = row sep $0; sep = " "} gsub(/%s/, "&", row) >= %d '
-    r'{print row; row = sep = ""} END {if (row != "") print row}'
-)
-"""Program of awk that joins lines with blanks until they have enough delimiters."""
-QUOTING = (
-    "import csv, sys; m, b, a = {mark}, {before}, {after}; "
-    'w = csv.writer(sys.stdout, lineterminator="\\n"); '
-    "rows = ((x, max(b, len(x) - a)) for x in {reading} if x); "
-    "w.writerows([*x[:b], m.join(x[b:n]), *x[n:]] for x, n in rows)"
-)
-"""Program of Python that joins the fields between the first and the last ones to one."""
 
 
 def refuse_unquoted(
@@ -58,12 +40,7 @@ def refuse_unquoted(
         _refuse_broken_lines(table, form, rows, width)
     if place is None:
         return
-    code = QUOTING.format(
-        mark=json.dumps(form.delimiter),
-        before=place[0],
-        after=place[1],
-        reading=READING_FIELDS[form.quotes],
-    )
+    before, after = place
     as_list = list[str]()
     if is_list:
         as_list = ["or, if the fields after the first ones are a list:"]
@@ -72,7 +49,7 @@ def refuse_unquoted(
         table.problems[0],
         f"{table.name}: rows have different lengths; if texts hold {quote(form.delimiter)}, to "
         "write them in quotes:",
-        *rewritten(["python3", "-c", code], table.file, "quoted", ending=".csv"),
+        *_quoting(table, form, before=before, after=after),
         *as_list,
     )
 
@@ -90,13 +67,17 @@ def _refuse_broken_lines(table: Table, form: Form, rows: Rows, width: int) -> No
         fields %= width
     if fields or all(len(row) == width for row in rows):
         return
-    mark = form.delimiter.replace("|", "[|]")
-    code = JOINED_LINES % (mark, width - 1)
     raise DataError(
         table.problems[0],
         f"{table.name}: line breaks seem to divide texts without quotes; to put blanks there:",
-        *rewritten(["awk", code], table.file, "joined"),
+        *_quoting(table, form),
     )
+
+
+def _quoting(table: Table, form: Form, **options: int) -> list[str]:
+    """Return lines with a command that writes texts in quotes, and one that reads the new file."""
+    mark = mark_name(form.delimiter)
+    return converting("quoted", table.layout, table.file, mark=mark, **options)
 
 
 def text_place(rows: Rows, width: int | None) -> tuple[int, int] | None:

@@ -623,9 +623,10 @@ def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Itera
     except csv.Error as error:
         for part, reason in CSV_PROBLEMS.items():
             if part in str(error):
-                is_open = part == "unexpected end"
-                command = f"sed '{line}d' {{file}} > {{new}}" if is_open else None
-                raise UnreadableError(line, reason, command=command) from None
+                conversion = None
+                if part == "unexpected end":  # its quote may be a plain character
+                    conversion = Conversion("shortened", {"line": line})
+                raise UnreadableError(line, reason, conversion=conversion) from None
 
 
 def _bare_records(lines: TextLines, texts: Iterator[str], form: Form) -> Iterator[Record]:

@@ -122,6 +122,28 @@ def test_another_form_of_the_key_of_a_join_is_refused_with_the_right_one(
         assert problem.partition("; did you mean ")[2] == (f"{near}?" if near else "")
 
 
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("training.num_epochs", "training.max_epochs"),
+        ("n_epochs", "training.max_epochs"),
+        ("training.learning_rate", "training.lr"),
+        ("training.batch", "batching.batch_size"),
+        ("model.hidden", "model.hidden_size"),
+        ("model.num_hidden", "model.hidden_size"),
+        ("model.dropout_rate", "model.dropout"),
+        ("data.max_len", "data.max_length"),
+        ("maxlen", "data.max_length"),
+        ("training.early_stopping", "training.patience"),
+        ("data.text_column", "data.sequence"),
+        ("data.dev", "data.validation"),
+    ],
+)
+def test_names_that_other_tools_have_find_the_key(name, key):
+    (problem,) = problems(DATA, f"{name}=3")
+    assert problem.endswith(f"did you mean {key}?")
+
+
 def test_keys_below_a_misspelt_section_are_checked():
     text = f"{DATA}trainig:\n  lrr: 0.1\n  patience: soon\nmodle: {{rnn: gru}}\n"
     assert {line.partition("; ")[0] for line in problems(text)} == {

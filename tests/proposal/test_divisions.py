@@ -1,7 +1,6 @@
 """Text files whose columns no delimiter of csv divides, or with lines that aren't rows."""
 
 import csv
-import io
 import json
 import random
 import re
@@ -14,18 +13,20 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.sequences.dataset import prepare
-from tests.helpers import printed_commands
+from tests.helpers.printed import follow_printed, run_conversions, run_line
 from tests.proposal.test_forms import sentence, write
 
 
 def converted(cli: Any, path: str, *options: str) -> DataConfig:
     """Run the commands that `init` prints about a file, and return the config's data."""
     refused = cli("init", path, "-o", "c.yaml", code=2).err
-    *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
-    for command in convert:
-        printed_commands.run(command, cli)
-    cli(*shlex.split(init)[1:], *options, "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), *options, "-o", "c.yaml")
     return parse_config(Path("c.yaml").read_text()).data
+
+
+def rows_of(path: str) -> list[list[str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
 
 
 def texts(seed: int) -> list[list[str]]:
@@ -46,8 +47,7 @@ def test_several_marks_between_columns(tmp_path, monkeypatch, cli, mark, ending,
     Path(f"a.{ending}").write_bytes(text.encode(encoding))
     data = converted(cli, f"a.{ending}")
     assert (data.label, data.sequence) == (0, 2)
-    written = Path("a-table.csv").read_bytes().decode(encoding)
-    assert [*csv.reader(io.StringIO(written))] == rows
+    assert rows_of("a-columns.csv") == rows
 
 
 FRAMES = {
@@ -70,8 +70,7 @@ def test_frames_of_bars_and_dashes(tmp_path, monkeypatch, cli, form, ending):
     Path(f"a.{ending}").write_text("\r\n".join([*lines, *below]), encoding="utf-8", newline="")
     data = converted(cli, f"a.{ending}")
     assert (data.label, data.sequence) == ("way", "words")
-    written = [line.split("\t") for line in Path("a-table.tsv").read_text("utf-8").splitlines()]
-    assert written[1:] == rows
+    assert rows_of("a-columns.csv")[1:] == rows
 
 
 @pytest.mark.parametrize("ending", ["txt", "csv"])
@@ -147,7 +146,7 @@ def test_a_table_below_a_table_of_one_row(tmp_path, monkeypatch, cli):
     data = converted(cli, "takes")
     assert (data.id, data.order) == ("file", "Time")
     assert dict(data.steps) == {"HR": "number", "x": "number"}
-    assert Path("takes-tables/notes.md").read_text() == "one\ntwo\nthree\n"
+    assert Path("takes-table/notes.md").read_text() == "one\ntwo\nthree\n"
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -174,7 +173,7 @@ def test_a_column_for_each_class_in_several_files(tmp_path, monkeypatch, cli, gi
     refused = cli("init", *given, code=2).err
     *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
     for command in convert:
-        printed_commands.run(command, cli)
+        run_line(cli, command)
     cli(*shlex.split(init)[1:], "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.train, data.test) == ("train-texts.csv", "test-texts.csv")
@@ -213,7 +212,7 @@ def test_points_of_time_steps_become_columns(tmp_path, monkeypatch, cli):
         for i in range(360)
     ]
     write(Path("a.csv"), ["ride", "t", "place", "label"], rows)
-    printed_commands.follow(cli("init", "a.csv", code=2).err, cli)
+    follow_printed(cli, cli("init", "a.csv", code=2).err)
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.id, data.order) == ("ride", "t")
     assert dict(data.steps) == {"place_1": "number", "place_2": "number"}
@@ -242,10 +241,7 @@ def test_lines_above_one_of_two_files(tmp_path, monkeypatch, cli, plain):
         if at == 0 or not plain:
             path.write_text(f"Device,X1\nSerial,7\n{path.read_text()}")
     refused = cli("init", "train.csv", "test.csv", code=2).err
-    *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
-    for command in convert:
-        printed_commands.run(command, cli)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert len(data.splits["test"]) == 40
 

@@ -12,7 +12,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.sequences.dataset import prepare
-from tests.helpers import printed_commands
+from tests.helpers.printed import commands_in, run_conversion
 from tests.proposal.test_forms import draw, name, sentence, write
 from tests.proposal.test_roles import proposed
 
@@ -30,11 +30,14 @@ def baskets(draw: random.Random, symbols: list[str]) -> list[list[str]]:
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "json"])
 @pytest.mark.parametrize("is_step", [False, True])
+@pytest.mark.parametrize(
+    "names",
+    [{"Train": 60, "valid": 20, "TEST": 20}, {"train": 60, "dev": 20, "test": 20, "val": 10}],
+)
 def test_names_of_splits_in_a_column_are_written_as_files_by_the_printed_commands(
-    tmp_path, monkeypatch, draw, cli, form, is_step
+    tmp_path, monkeypatch, draw, cli, form, is_step, names
 ):
     monkeypatch.chdir(tmp_path)
-    names = {"Train": 60, "valid": 20, "TEST": 20}
     rows = []
     for split, count in names.items():
         for i in range(count):
@@ -52,7 +55,7 @@ def test_names_of_splits_in_a_column_are_written_as_files_by_the_printed_command
         mark = {"csv": ",", "tsv": "\t"}[form]
         write(path, [*rows[0]], [[*row.values()] for row in rows], mark)
     said = cli("init", path, "-o", "a.yaml").err
-    *conversions, init = printed_commands.commands_in(said)
+    *conversions, init = commands_in(said)
     for words in conversions:
         cli(*words)
     cli(*init, "-o", "c.yaml")
@@ -107,7 +110,7 @@ def test_a_row_of_totals_is_said_with_a_command(tmp_path, monkeypatch, draw, cli
     assert config.data.order == "visit"
     (line,) = [line for line in proposal.warnings if "totals" in line]
     assert "line 302" in line
-    printed_commands.convert("\n".join(proposal.warnings), cli, "rows")
+    run_conversion(cli, "\n".join(proposal.warnings), "rows")
     assert (
         Path("a-rows.csv").read_text().splitlines() == Path("a.csv").read_text().splitlines()[:-1]
     )
@@ -200,7 +203,7 @@ def test_labels_that_differ_in_case_are_said_with_a_command(
     (command,) = re.findall(r"seqtrain convert .* --to spelled .*", said)
     assert command in cli("data", "c.yaml").out
     assert "alike" not in cli("data", "c.yaml", "--json").err
-    written = Path(*printed_commands.convert(said, cli, "spelled"))
+    written = Path(*run_conversion(cli, said, "spelled"))
     old, new = Path(f"a.{ending}").read_text().lower(), written.read_text()
     assert new.lower() == old
     said = cli("init", str(written), "-o", "d.yaml").err
@@ -522,7 +525,7 @@ def test_tasks_that_annotators_refused_are_said_with_a_command(
     said = cli("init", "a.jsonl", "-o", "a.yaml").err
     assert parse_config(Path("a.yaml").read_text()).data.label == label
     assert "--label" not in said
-    (new,) = printed_commands.convert(said, cli, "rows")
+    (new,) = run_conversion(cli, said, "rows")
     assert "leave them out" not in cli("init", new, "-o", "b.yaml").err
     assert parse_config(Path("b.yaml").read_text()).data.label == label
     kept = [row for row in rows if row["answer"] not in refused]
@@ -542,7 +545,7 @@ def test_a_row_of_units_is_removed_by_a_command(tmp_path, monkeypatch, draw, cli
         said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml", code=2).err
     else:
         said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml").err
-    printed_commands.convert(said, cli, "rows")
+    run_conversion(cli, said, "rows")
     lines = Path("a b.csv").read_text().splitlines()
     assert Path("a b-rows.csv").read_text().splitlines() == [lines[0], *lines[2:]]
 
@@ -764,7 +767,7 @@ def test_times_of_day_do_not_sort_dates_that_cannot_be_read(tmp_path, monkeypatc
     said = cli("init", "a.csv", "-o", "c.yaml", "--label", "state").err
     assert parse_config(Path("c.yaml").read_text()).data.order is None
     assert "'Date': " in said
-    printed_commands.convert(said.partition("month comes first:")[2], cli, "dates")
+    run_conversion(cli, said.partition("month comes first:")[2], "dates")
     cli("init", "a-dates.csv", "-o", "c.yaml", "--force", "--label", "state")
     assert parse_config(Path("c.yaml").read_text()).data.order == ["Date", "Time"]
 

@@ -20,8 +20,8 @@ from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, Proposal, propose
 from seqtrain.sequences.dataset import prepare
 from seqtrain.text import one_line
-from tests.helpers import printed_commands
 from tests.helpers.examples import some
+from tests.helpers.printed import follow_printed, run_conversion, run_conversions
 
 SYLLABLES = ["fen", "gor", "hal", "jin", "kep", "lur", "mos", "nid", "pra", "quo", "rix", "sul"]
 
@@ -31,10 +31,9 @@ def name(draw: random.Random) -> str:
 
 
 def follow(refused: str, program: str, cli: Any) -> None:
-    """Run the only command of a program that is printed, and the command of init below it."""
-    line, init = re.findall(rf"^seqtrain:   ({program} .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(line, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    """Run the conversions that are printed, and the command of init below them."""
+    assert f"seqtrain:   {program} " in refused
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
 
 
 def sentence(draw: random.Random, *words: str) -> str:
@@ -292,7 +291,7 @@ def test_a_limit_of_measurement_can_be_read_as_its_number(tmp_path, monkeypatch,
         row[2] = "<0.125"
     write(Path("a.csv"), LOG, rows)
     refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
-    assert printed_commands.convert(refused, cli, "cells") == ["a-cells.csv"]
+    assert run_conversion(cli, refused, "cells") == ["a-cells.csv"]
     lines = Path("a-cells.csv").read_text().splitlines()
     assert sum(line.split(",")[2] == "0.125" for line in lines) == 200
     assert proposed("a-cells.csv", label="state")[0].data.steps == {
@@ -589,10 +588,7 @@ def test_a_label_after_a_list_is_moved_by_the_printed_command(
         rows.append(mark.join([*(quoted.get(item, item) for item in items), label]))
     Path(file).write_text("\r\n".join([*([f"ops{mark}way"] if is_named else []), *rows, ""]))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    (command,) = re.findall(r"seqtrain:   (python3 .*)", refused)
-    subprocess.run(command, shell=True, check=True)
-    (again,) = re.findall(r"seqtrain:   seqtrain (init .*)", refused)
-    config, _ = proposed(shlex.split(again)[1])
+    config, _ = proposed(run_conversions(cli, refused)[1])
     assert config.data.label == ("way" if is_named else 0)
     prepared = prepare(config)
     assert {*prepared.preprocessing.labels} == {*labels}
@@ -1066,7 +1062,7 @@ def test_labels_of_fasttext_after_texts_are_moved_by_the_printed_command(
     ends = [" __label__".join(["", *draw.sample("pqr", draw.randint(1, 2))]) for _ in range(60)]
     Path("a b.txt").write_text(" \r\n".join(f"{sentence(draw)}{end}" for end in ends))
     refused = cli("init", "a b.txt", code=2).err
-    follow(refused, "perl", cli)
+    follow(refused, "seqtrain convert", cli)
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sorted(data.preprocessing.labels) == ["p", "q", "r"]
     assert {*data.splits["train"].lengths.tolist()} == {7}
@@ -1099,9 +1095,7 @@ def test_blocks_of_tokens_are_refused_with_commands_that_work(
         text += "\n"
     Path(f"a.{ending}").write_text(text)
     refused = cli("init", f"a.{ending}", "-o", "c.yaml", code=2).err
-    command, init = re.findall(r"awk .*|seqtrain init .*", refused)
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    follow(refused, "seqtrain convert", cli)
     assert "60 sequences, 2 classes" in Path("c.yaml").read_text()
 
 
@@ -1216,7 +1210,7 @@ def test_columns_between_blanks_are_divided_by_the_printed_command(
         lines.insert(0, f"# {'  '.join(names)}" if head == "# names" else "# made in May")
     Path(file).write_text("\r\n".join(lines) + "\r\n")
     refused = cli("init", file, code=2).err
-    follow(refused, "awk", cli)
+    follow(refused, "seqtrain convert", cli)
     config = parse_config(Path("c.yaml").read_text())
     has_names = head not in ("none", "# comment")
     assert config.data.label == ("kind" if has_names else 3 if is_step else 0)
@@ -1356,7 +1350,7 @@ def test_titles_and_names_of_groups_are_no_names_of_columns(
         write(path, top[0], [*top[1:], head, *rows])
     if ending == "csv" and has_groups:
         refused = cli("init", path, "-o", "c.yaml", code=2).err
-        path = Path(*printed_commands.convert(refused, cli))
+        path = Path(run_conversions(cli, refused)[1])
     config, _ = proposed(str(path))
     assert (config.data.sequence, config.data.label) == ("words", "way")
 
@@ -1466,7 +1460,7 @@ def test_a_label_after_a_blank_is_divided_by_the_printed_command(tmp_path, monke
     lines = [" ".join([*row, "uv"[i % 2]]) for i, row in enumerate(numbers)]
     Path("a b.txt").write_text(" \r\n".join(lines))
     refused = cli("init", "a b.txt", code=2).err
-    follow(refused, "awk", cli)
+    follow(refused, "seqtrain convert", cli)
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sorted(data.preprocessing.labels) == ["u", "v"]
     assert {*data.splits["train"].lengths.tolist()} == {8, 9, 10, 11, 12}
@@ -1474,7 +1468,7 @@ def test_a_label_after_a_blank_is_divided_by_the_printed_command(tmp_path, monke
 
 @pytest.mark.parametrize("format", ["txt", "csv", "fasttext"])
 def test_a_label_before_a_blank_is_divided_by_the_printed_command(
-    tmp_path, monkeypatch, draw, format
+    tmp_path, monkeypatch, draw, cli, format
 ):
     monkeypatch.chdir(tmp_path)
     labels = [draw.choice(["FINE", "ALARM"]) for _ in range(60)]
@@ -1486,7 +1480,7 @@ def test_a_label_before_a_blank_is_divided_by_the_printed_command(
     with pytest.raises(DataError) as caught:
         propose(["pumps.log"], InitOptions(format=format))
     _, divide, init = caught.value.problems
-    subprocess.run(divide, shell=True, check=True)
+    cli(*shlex.split(divide)[1:])
     _, proposal = proposed(init.split()[-1])
     assert "60 rows, 2 classes" in proposal.text
 
@@ -1516,7 +1510,7 @@ def test_numbered_columns_of_several_channels_are_joined_by_the_printed_command(
     rows = [[f"p{i // 8}", *(step + i % 2 for _, step in places), "ab"[i % 2]] for i in range(40)]
     names = [CHANNEL_NAMES[form](*place) for place in places]
     write(Path("it's wide.csv"), ["subject", *names, "kind"], rows, draw.choice(",;"))
-    printed_commands.follow(cli("init", "it's wide.csv", code=2).err, cli)
+    follow_printed(cli, cli("init", "it's wide.csv", code=2).err)
     config = parse_config(Path("c.yaml").read_text())
     assert (len(config.data.sequence), config.data.label) == (len(channels), "kind")
     store = prepare(config).splits["train"]
@@ -1555,7 +1549,7 @@ def test_a_name_that_occurs_twice_is_numbered_by_the_printed_command(
         ]
     write(Path("a b.csv"), [*names, "kind"], rows)
     refused = cli("init", "a b.csv", code=2).err
-    assert printed_commands.convert(refused, cli) == ["a b-named.csv"]
+    assert run_conversion(cli, refused) == ["a b-named.csv"]
     config, _ = proposed("a b-named.csv", label="kind")
     assert config.data.label == "kind"
 

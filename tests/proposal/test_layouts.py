@@ -18,7 +18,7 @@ from seqtrain.config import parse_config
 from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.sequences.dataset import prepare
-from tests.helpers import printed_commands
+from tests.helpers.printed import follow_printed, run_conversion, run_line
 from tests.proposal.test_forms import draw, follow, name, proposed, recording, sentence, write
 from tests.tables.test_xlsx import write as write_workbook
 
@@ -755,7 +755,7 @@ def test_given_labels_of_another_number_of_texts_are_refused(
     texts[draw.randrange(1, 59)] = ""
     Path("my texts.txt").write_text("\n".join(texts) + "\n")
     refused = cli("init", "my texts.txt", labels, code=2).err
-    follow(refused, "awk", cli)
+    follow(refused, "seqtrain convert", cli)
     assert class_counts("c.yaml") == {"u": 30, "v": 30}
 
 
@@ -787,7 +787,7 @@ def test_names_of_recordings_with_other_folders_and_endings(tmp_path, monkeypatc
     rows = [[key.format(f"r_{i:02d}"), "ab"[i % 2]] for i in range(24)]
     mark = draw.choice(",;")
     write(Path("my labels.csv"), ["clip", "label"], rows, mark)
-    printed_commands.follow(cli("init", "my rec", "my labels.csv", code=2).err, cli)
+    follow_printed(cli, cli("init", "my rec", "my labels.csv", code=2).err)
     assert class_counts("c.yaml") == {"a": 12, "b": 12}
 
 
@@ -801,9 +801,9 @@ def test_a_file_of_labels_without_a_header(tmp_path, monkeypatch, draw, cli, key
     Path("in/REFERENCE.csv").write_text("\n".join(rows) + "\n")
     refused = cli("init", *given, code=2).err
     if "wav" in key:  # once the columns have names, their other form is said
-        (new,) = printed_commands.convert(refused, cli)
+        (new,) = run_conversion(cli, refused)
         refused = cli("init", "in/rec", new, code=2).err
-    printed_commands.follow(refused, cli)
+    follow_printed(cli, refused)
     assert class_counts("c.yaml") == {"a": 12, "b": 12}
 
 
@@ -831,7 +831,7 @@ def test_texts_in_files_with_labels_in_a_table(tmp_path, monkeypatch, draw, cli,
         Path(f"my texts/doc{i:02d}.txt").write_text(" ".join(words) + f"\nline {i}\n")
         rows.append([key.format(i), ["news", "sport"][i % 2]])
     write(Path("my texts/metadata.csv"), ["filename", "genre"], rows, draw.choice(",;"))
-    printed_commands.follow(cli("init", *given, code=2).err, cli)
+    follow_printed(cli, cli("init", *given, code=2).err)
     assert class_counts("c.yaml") == {"news": 20, "sport": 20}
 
 
@@ -1168,13 +1168,15 @@ def test_an_index_above_folders_of_recordings_is_the_first_command(
 
 
 def run_commands(cli, said: str, *, first: int = 2) -> None:
-    """Run the first printed commands: one for a shell, and one of seqtrain, which writes c.yaml."""
+    """Run the first printed commands: conversions, and those of `init`, which write c.yaml."""
     lines = re.findall(r"^seqtrain:   (.*)", said, re.M)[:first]
     for line in lines:
-        if line.startswith("seqtrain init "):
+        if line.startswith("seqtrain convert "):
+            cli(*shlex.split(line)[1:], "--force")
+        elif line.startswith("seqtrain "):
             cli(*shlex.split(line)[1:], "-o", "c.yaml", "--force")
         else:
-            printed_commands.run(line, cli)
+            run_line(cli, line)
 
 
 @pytest.mark.parametrize("given", ["the folder", "its files"])
@@ -1235,7 +1237,7 @@ def test_columns_whose_labels_are_in_another_file_are_turned_by_the_printed_comm
     samples = write(Path("my lab/samples.csv"), ["sample", "species"], found)
     paths = {"the table": [spectra], "both files": [samples, spectra], "the folder": ["my lab"]}
     refused = cli("init", *paths[given], code=2).err
-    (turned,) = printed_commands.convert(refused, cli)
+    (turned,) = run_conversion(cli, refused)
     asked = cli("init", turned, samples, code=2).err
     joining = re.findall(r"^seqtrain:   seqtrain (.*)", asked, re.M)[0]
     cli(*shlex.split(joining, comments=True), "--label", "species", "-o", "c.yaml")

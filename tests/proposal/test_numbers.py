@@ -16,7 +16,7 @@ from seqtrain.config import parse_config
 from seqtrain.errors import DataError
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.schema import Schema
-from tests.helpers import printed_commands
+from tests.helpers.printed import commands_in, follow_printed, run_conversion
 from tests.helpers.reading import completed, read_rows
 from tests.proposal.test_order import proposed
 from tests.proposal.test_roles import write
@@ -232,7 +232,7 @@ def test_two_decimal_marks_in_a_file_are_refused_with_a_command(
     refused = cli("init", path, "--label", "label", "-o", "c.yaml", code=2).err
     assert "'amount'" in refused
     assert "'other'" in refused
-    (plain,) = printed_commands.convert(refused, cli)
+    (plain,) = run_conversion(cli, refused)
     cli("init", plain, "--label", "label", "-o", "d.yaml")
     np.testing.assert_allclose(read(plain, Path("d.yaml").read_text()), numbers, atol=0.06)
 
@@ -245,7 +245,7 @@ def test_points_beside_decimal_commas_that_may_be_decimals_are_said(tmp_path, mo
     path = write(Path("a.csv"), NAMES, rows, ";")
     said = cli("init", path, "--label", "label", "-o", "c.yaml").err
     assert "'amount' holds" in said
-    printed_commands.convert(said, cli)
+    run_conversion(cli, said)
     cli("init", "a-cells.csv", "--label", "label", "-o", "d.yaml")
     truth = 1 + np.array(numbers) / 100
     np.testing.assert_allclose(read("a-cells.csv", Path("d.yaml").read_text()), truth, atol=0.001)
@@ -279,8 +279,8 @@ def test_numbers_in_doubt_have_a_command_that_reads_them(tmp_path, monkeypatch, 
     write(Path("a b.csv"), ["unit", "t", "v", "w", "label"], rows)
     found = cli("init", "a b.csv").err
     (said,) = (x for x in found.splitlines() if re.search("'v'.*[;:] if ", x))
-    if printed_commands.commands_in(found):
-        printed_commands.follow(found, cli, "-o", "b.yaml")
+    if commands_in(found):
+        follow_printed(cli, found, "-o", "b.yaml")
     else:
         options = said[said.index("--set") :]
         cli("init", "a b.csv", *shlex.split(options), "-o", "b.yaml")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import parse_config
-from tests.helpers import printed_commands
+from tests.helpers.printed import follow_printed
 from tests.proposal.test_forms import draw, name, write
 from tests.proposal.test_roles import proposed
 
@@ -47,7 +47,7 @@ def test_commands_number_the_parts_of_a_recording(tmp_path, monkeypatch, draw, c
     names, rows, parts = recording(draw, form)
     write(Path(f"a.{ending}"), names, rows, "," if ending == "csv" else "\t")
     said = cli("init", f"a.{ending}", "-o", "a.yaml", code=2).err
-    (new,) = printed_commands.follow(said, cli, "-o", "b.yaml", "--set", "data.validation=0.2")
+    (new,) = follow_printed(cli, said, "-o", "b.yaml", "--set", "data.validation=0.2")
     assert Path(new).read_text().count("\n") == len(rows) + 1
     data = parse_config(Path("b.yaml").read_text()).data
     assert (data.id, data.label) == ("part", names[-1])

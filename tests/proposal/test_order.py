@@ -15,7 +15,7 @@ from seqtrain.config import Config, parse_config
 from seqtrain.proposal import InitOptions, Proposal, propose
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.schema import Schema
-from tests.helpers import printed_commands
+from tests.helpers.printed import follow_printed, run_conversion
 from tests.helpers.reading import completed, read_rows
 from tests.proposal.test_roles import write
 
@@ -524,7 +524,7 @@ def test_what_counts_down_keeps_the_order_or_is_a_command(
     if shape == "in order":
         assert are_sorted(path, parse_config(Path("c.yaml").read_text()))
         return
-    (turned,) = printed_commands.follow(said, cli, "--label", "label", "-o", "d.yaml")
+    (turned,) = follow_printed(cli, said, "--label", "label", "-o", "d.yaml")
     assert are_sorted(turned, parse_config(Path("d.yaml").read_text()))
 
 
@@ -667,7 +667,7 @@ def test_dates_with_two_digits_of_the_year_are_written_by_the_printed_command(
     said = cli("init", "it's.csv", "--label", "label", "-o", "c.yaml").err
     config, path = parse_config(Path("c.yaml").read_text()), "it's.csv"
     if config.data.order is None:
-        (path,) = printed_commands.convert(said, cli)
+        (path,) = run_conversion(cli, said)
         cli("init", path, "--label", "label", "-o", "d.yaml")
         config = parse_config(Path("d.yaml").read_text())
     assert are_sorted(path, config)

@@ -17,6 +17,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
 from seqtrain.tables.other_programs import CONVERSIONS
+from tests.helpers.printed import run_conversions
 from tests.proposal.test_forms import draw, name, recording, sentence, write
 
 __all__ = ["draw"]
@@ -25,9 +26,7 @@ __all__ = ["draw"]
 def converted(cli: Any, path: str, *options: str) -> dict[str, int]:
     """Run the commands that `init` prints about a file, and return the rows of each class."""
     refused = cli("init", path, "-o", "c.yaml", code=2).err
-    convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)[:2]
-    subprocess.run(convert, shell=True, check=True)
-    cli(*shlex.split(init)[1:], *options, "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), *options, "-o", "c.yaml")
     data = prepare(parse_config(Path("c.yaml").read_text()))
     classes = list(data.preprocessing.labels)
     labels = np.concatenate([store.labels for store in data.splits.values()])

@@ -14,7 +14,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
-from tests.helpers import printed_commands
+from tests.helpers.printed import follow_printed, run_conversion
 from tests.proposal.test_forms import sentence, write
 from tests.tables.test_xlsx import write as write_workbook
 
@@ -50,17 +50,20 @@ def measured(mark: str) -> list[list[Any]]:
 def convert_printed(refused: str, cli: Any, source: str) -> Path:
     """Run the first printed conversion, and return the file it writes. The source stays."""
     content = Path(source).read_bytes()
-    (written,) = printed_commands.convert(refused, cli)
+    (written,) = run_conversion(cli, refused)
     assert Path(source).read_bytes() == content
     return Path(written)
 
 
-def run_printed(refused: str, program: str, source: str) -> Path:
-    """Run the first printed command of a program in a shell, and return the file it writes."""
+def run_printed(cli: Any, refused: str, program: str, source: str) -> Path:
+    """Run the first printed command with a word, and return the file it writes."""
     before = {path.name for path in Path().iterdir()}
     content = Path(source).read_bytes()
     command = re.findall(rf"seqtrain:   (.*\b{program}\b.*)", refused)[0]
-    subprocess.run(command, shell=True, check=True)
+    if program == "convert":
+        cli(*shlex.split(command)[1:])
+    else:
+        subprocess.run(command, shell=True, check=True)
     (written,) = {path.name for path in Path().iterdir()} - before
     assert Path(source).read_bytes() == content
     return Path(written)
@@ -121,11 +124,11 @@ def test_commands_of_other_forms(tmp_path, monkeypatch, cli, file):
     blocks = ["".join(each) for each in lines]
     given.write_text("\n".join(blocks))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    written = run_printed(refused, "awk", file)
+    written = run_printed(cli, refused, "convert", file)
     cli("init", written, "--id", 0, "--label", 2, "-o", "c.yaml", "--force")
     given.write_text("".join(f"{label} {words}\n" for label, words in rows))
     refused = cli("init", file, "--format", "txt", "-o", "d.yaml", code=2).err
-    cli("init", run_printed(refused, "awk", file), "-o", "d.yaml")
+    cli("init", run_printed(cli, refused, "convert", file), "-o", "d.yaml")
 
 
 @pytest.mark.parametrize("file", ["a.csv", "it's \\n.tsv", "a;b.csv", "sheet.xlsx"])
@@ -236,7 +239,7 @@ def test_ragged_fields_between_tabs_with_the_label_last(tmp_path, monkeypatch, c
     rows = [[*draw.choices("abcd", k=draw.randint(3, 9)), "vw"[i % 2]] for i in range(80)]
     write(Path("a.txt"), [], rows, "\t")
     refused = cli("init", "a.txt", code=2).err
-    cli("init", run_printed(refused, "python3", "a.txt"), "-o", "c.yaml")
+    cli("init", run_printed(cli, refused, "convert", "a.txt"), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert {*prepare(config).preprocessing.labels} == {"v", "w"}
 
@@ -269,7 +272,7 @@ def test_texts_with_delimiters_are_written_in_quotes(
     file = "a.tsv" if mark == "\t" else "a.csv"
     Path(file).write_text("\n".join(lines).lstrip("\n") + "\n")
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    cli("init", run_printed(refused, "python3", file), "-o", "c.yaml")
+    cli("init", run_printed(cli, refused, "convert", file), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     expected = (order.index("words"), order.index("way"))
     assert (config.data.sequence, config.data.label) == (("words", "way") if names else expected)
@@ -412,7 +415,7 @@ def test_the_numbers_of_vectors_of_time_steps_become_columns(
             rows.append([take, step, *map(joined, parts), "pq"[take % 2]])
     write(Path("a.csv"), ["take", "step", *names, "label"], rows)
     said = cli("init", "a.csv", "-o", "c.yaml").err
-    printed_commands.follow(said, cli, "-o", "d.yaml")
+    follow_printed(cli, said, "-o", "d.yaml")
     with open("a-numbers.csv") as file:
         written = [[*map(float, row[2 : 2 + size * columns])] for row in [*csv.reader(file)][1:]]
     assert written == numbers

@@ -11,7 +11,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
-from tests.helpers import printed_commands
+from tests.helpers.printed import follow_printed
 from tests.proposal.test_order import proposed
 
 
@@ -23,7 +23,7 @@ def written(path: Path, names: list[str], rows: list[list[Any]], mark: str = ","
 
 def follow(said: str, cli: Any) -> DataConfig:
     """Run the first conversion of a message, and return the data of the config of its init."""
-    printed_commands.follow(said, cli, "-o", "followed.yaml", "--force")
+    follow_printed(cli, said, "-o", "followed.yaml", "--force")
     return parse_config(Path("followed.yaml").read_text()).data
 
 

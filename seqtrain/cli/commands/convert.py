@@ -7,11 +7,16 @@ from seqtrain.tables.conversions.forms import FORMS, converted_names
 def convert(
     data: list[str] = argument("Data files, or folders whose files are all converted.", "DATA"),
     to: str = option(f"Form to write: {', '.join(FORMS)}.", "FORM", default=...),
+    after: int | None = option("Number of fields after a text.", "N", min=0),
+    at: str | None = option("Word of a line that is its label: first or last.", "PLACE"),
+    before: int | None = option("Number of fields before a text.", "N", min=0),
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
     every: int | None = option("Number of rows of each part.", "N", min=1),
     flags: bool = flag("Write what isn't a number in a column of its own."),
     folder: str | None = option("Folder of the files that a column names.", "FOLDER"),
-    line: int | None = option("First line of the table, counted from 1.", "N", min=1),
+    header_line: str | None = option("Line with the names of a table's columns.", "TEXT"),
+    line: int | None = option("Line of the file, counted from 1.", "N", min=1),
+    mark: str | None = option("Mark between columns, such as :: or tab.", "MARK"),
     name: str | None = option("Name of the new column.", "NAME"),
     other: list[str] | None = option("Column to leave out. Can be repeated.", "COLUMN"),
     pattern: str | None = option(
@@ -52,11 +57,16 @@ def convert(
     if output is not None and len(data) > 1:
         raise ConfigError("--output: names one file, but several are converted; leave it out")
     options = {
+        "after": after,
+        "at": at,
+        "before": before,
         "column": column,
         "every": every,
         "flags": flags,
         "folder": folder,
+        "header_line": header_line,
         "line": line,
+        "mark": mark,
         "name": name,
         "other": other,
         "pattern": pattern,
@@ -68,10 +78,10 @@ def convert(
         "value": value,
         "without": without,
     }
-    mark = None
+    separator = None
     if delimiter is not None:
-        mark = DELIMITERS[delimiter]
-    dialect = Dialect("auto", encoding, mark, header=header, sheet=sheet)
+        separator = DELIMITERS[delimiter]
+    dialect = Dialect("auto", encoding, separator, header=header, sheet=sheet)
     names = converted_names(data, to)
     if output is not None:
         names = [output]

@@ -1,12 +1,37 @@
-"""Commands that messages of `seqtrain init` print, run as a shell would read them."""
+"""Commands that messages print: those of the program run in this process."""
 
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.helpers.tiny import Cli
+
 
 COMMAND = re.compile(r"^(?:seqtrain:)? *seqtrain ((?:convert|init) .*?)(?:  #.*)?$", re.M)
+"""A command of a message that has a line of its own."""
+
+
+def printed_lines(said: str) -> list[str]:
+    """Return the commands that have a line of their own."""
+    return re.findall("^seqtrain:   (.*)$", said, re.MULTILINE)
+
+
+def run_conversions(cli: "Cli", said: str) -> list[str]:
+    """Run the first commands that a message prints, and return the arguments of the next one.
+
+    The next one is the first command of the program that isn't `seqtrain convert`.
+    """
+    for line in printed_lines(said):
+        program, *arguments = shlex.split(line, comments=True)
+        if program != "seqtrain":
+            subprocess.run(line, shell=True, check=True)
+        elif arguments[0] == "convert":
+            cli(*arguments)
+        else:
+            return arguments
+    return []
 
 
 def commands_in(said: str) -> list[list[str]]:
@@ -14,7 +39,7 @@ def commands_in(said: str) -> list[list[str]]:
     return [shlex.split(line) for line in COMMAND.findall(said)]
 
 
-def run(line: str, cli: Callable[..., Any]) -> None:
+def run_line(cli: "Cli", line: str) -> None:
     """Run a line of a message in a shell, or in this process if it is a command of seqtrain."""
     words = shlex.split(line)
     if words[0] == "seqtrain":
@@ -23,12 +48,12 @@ def run(line: str, cli: Callable[..., Any]) -> None:
         subprocess.run(line, shell=True, check=True)
 
 
-def convert(said: str, cli: Callable[..., Any], form: str | None = None) -> list[str]:
+def run_conversion(cli: "Cli", said: str, form: str | None = None) -> list[str]:
     """Run the first conversion that is printed, and return the names of the new files.
 
     Args:
-        said: What was printed.
         cli: The program.
+        said: What was printed.
         form: Name of the form, or None for any.
     """
     conversions = (words for words in commands_in(said) if words[0] == "convert")
@@ -36,16 +61,16 @@ def convert(said: str, cli: Callable[..., Any], form: str | None = None) -> list
     return cli(*words).out.splitlines()
 
 
-def follow(said: str, cli: Callable[..., Any], *options: Any, form: str | None = None) -> list[str]:
+def follow_printed(cli: "Cli", said: str, *options: str, form: str | None = None) -> list[str]:
     """Run the first conversion and the command of init below it; return the new files.
 
     Args:
-        said: What was printed.
         cli: The program.
+        said: What was printed.
         options: Further options of init. By default it writes c.yaml.
         form: Name of the form, or None for any.
     """
-    new = convert(said, cli, form)
+    new = run_conversion(cli, said, form)
     init = next(words for words in commands_in(said) if words[0] == "init" and new[0] in words)
     cli(*init, *(options or ("-o", "c.yaml", "--force")))
     return new
