@@ -58,7 +58,7 @@ def convert(
     """
     module, _, name = FORMS[form].function.partition(".")
     function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name)
-    given = {key: value for key, value in options.items() if value not in (None, [], False)}
+    given = {key: x for key, x in options.items() if x not in (None, []) and x is not False}
     _check_options(form, function, given)
     target = Path(output)
     target.parent.mkdir(parents=True, exist_ok=True)
