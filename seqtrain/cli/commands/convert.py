@@ -11,10 +11,11 @@ def convert(
     at: str | None = option("Word of a line that is its label: first or last.", "PLACE"),
     before: int | None = option("Number of fields before a text.", "N", min=0),
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
+    field: list[str] | None = option("Field that becomes a turn. Can be repeated.", "FIELD"),
     header_line: str | None = option("Line with the names of a table's columns.", "TEXT"),
     line: int | None = option("Line of the file, counted from 1.", "N", min=1),
     mark: str | None = option("Mark between columns, such as :: or tab.", "MARK"),
-    name: str | None = option("Name of the new column.", "NAME"),
+    name: str | None = option("Name of the new column, or of the array.", "NAME"),
     other: list[str] | None = option("Column to leave out. Can be repeated.", "COLUMN"),
     header: bool = option(
         "The first row names the columns, or doesn't.", None, "--header/--no-header", default=True
@@ -48,6 +49,7 @@ def convert(
         "at": at,
         "before": before,
         "column": column,
+        "field": field,
         "header_line": header_line,
         "line": line,
         "mark": mark,

@@ -4,9 +4,10 @@ import csv
 import filecmp
 import inspect
 import io
-import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -17,10 +18,15 @@ from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import path_problems, uncompressed
 from seqtrain.files.writing import UNTOUCHED, replacing, write_new
 from seqtrain.tables.blocks import Dialect, UnreadableError, located
+from seqtrain.tables.conversions.arrays import ENDINGS as ARRAY_ENDINGS
+from seqtrain.tables.conversions.arrays import read_arrays, saved_arrays
 from seqtrain.tables.conversions.forms import FORMS, new_ending
+from seqtrain.tables.conversions.objects import as_json
+from seqtrain.tables.conversions.programs import reader_of, rows_of_program
 from seqtrain.tables.conversions.rows import Table
 from seqtrain.tables.delimited import Record, open_records
 from seqtrain.tables.formats import resolve_format
+from seqtrain.tables.json_lines import json_values
 from seqtrain.tables.opening import TextLines, guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import files_below
 from seqtrain.tables.xlsx import sheet_rows
@@ -56,8 +62,7 @@ def convert(
         DataError: If the file can't be read.
         RunError: If the new file can't be written.
     """
-    module, _, name = FORMS[form].function.partition(".")
-    function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name)
+    module, function = _function(form, path)
     given = {key: value for key, value in options.items() if value not in (None, [])}
     _check_options(form, function, given)
     target = Path(output)
@@ -69,17 +74,42 @@ def convert(
     function = partial(function, **given)
     with path_problems(target, RunError, UNTOUCHED), replacing(target) as new:
         if module == "folders":
-            function(path, new)
+            with _located(path):
+                function(path, new)
         elif os.path.isdir(path):
             for file in files_below(path):
                 root, ending = os.path.splitext(uncompressed(os.path.relpath(file, path)))
                 below = new / f"{root}{new_ending(ending, form)}"
                 below.parent.mkdir(parents=True, exist_ok=True)
-                _write(file, below, module, function, dialect)
+                if module == "arrays" and not _has_arrays(file):
+                    shutil.copyfile(file, below)
+                    continue
+                _write(file, below, below.suffix, module, function, dialect)
         else:
-            _write(path, new, module, function, dialect)
+            _write(path, new, target.suffix, module, function, dialect)
         _check_replaced(target, new, force=force)
     return str(target)
+
+
+def _function(form: str, path: str) -> tuple[str, Callable[..., Any]]:
+    """Return the module and the function of a form. Arrays have functions of their own.
+
+    Raises:
+        ConfigError: If the form has none for arrays.
+    """
+    module, _, name = FORMS[form].function.partition(".")
+    if module == "objects" and _has_arrays(path):
+        module = "arrays"
+    function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name, None)
+    if function is None:
+        raise ConfigError(f"--to {form}: {path} holds arrays; expected JSON")
+    return module, function
+
+
+def _has_arrays(path: str) -> bool:
+    """Return True for a file of arrays, and for a folder with such files."""
+    files = files_below(path) if os.path.isdir(path) else [path]
+    return any(file.lower().endswith(ARRAY_ENDINGS) for file in files)
 
 
 def _check_options(form: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
@@ -114,12 +144,31 @@ def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
     raise ConfigError(f"--output: {target} exists, with other content; {advice}")
 
 
-def _write(path: str, new: Path, module: str, function: Function, dialect: Dialect) -> None:
+def _write(
+    path: str, new: Path, ending: str, module: str, function: Function, dialect: Dialect
+) -> None:
     """Write what a function makes of a file.
+
+    Args:
+        path: The file.
+        new: Path of the new file, until it is renamed.
+        ending: Ending of the name that it gets then.
+        module: Module of the function.
+        function: The function of the form, with its options.
+        dialect: How the file is written.
 
     Raises:
         DataError: If the file can't be read.
     """
+    if module == "arrays":
+        with _located(path), open_input(path) as stream:
+            write_new(new, saved_arrays(function(read_arrays(stream, path)), ending))
+        return
+    reader = reader_of(path)
+    if module == "objects" and reader is not None:
+        with _located(path):
+            write_new(new, as_json(function(rows_of_program(path, *reader))))
+        return
     format = dialect.format
     if format == "auto":
         format = resolve_format(path, "auto") or "txt"
@@ -127,10 +176,19 @@ def _write(path: str, new: Path, module: str, function: Function, dialect: Diale
     if encoding == "auto":
         encoding = _encoding_of(path, format)
     dialect = replace(dialect, format=format, encoding=encoding)
-    read = {"lines": _lines, "rows": _rows, "objects": _objects}[module]
+    with _located(path), open_input(path, encoding) as stream:
+        if module == "objects":
+            write_new(new, as_json(function(json_values(stream, dialect))))
+            return
+        read = {"lines": _lines, "rows": _rows}[module]
+        write_new(new, (text.encode() for text in read(stream, dialect, function)))
+
+
+@contextmanager
+def _located(path: str) -> Iterator[None]:
+    """Convert an UnreadableError in the `with` block to one with the place, for the user."""
     try:
-        with open_input(path, encoding) as stream:
-            write_new(new, (text.encode() for text in read(stream, dialect, function)))
+        yield
     except UnreadableError as error:
         raise located(display_name(path), error) from None
 
@@ -150,16 +208,6 @@ def _lines(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
     lines = TextLines(stream, dialect.encoding)
     for line in function(text for _, text in lines.numbered()):
         yield f"{line}\n"
-
-
-def _objects(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
-    """Yield the objects that a function makes of a value of JSON, one a line."""
-    try:
-        value = json.load(io.TextIOWrapper(stream, "utf-8-sig"))
-    except ValueError as error:
-        raise UnreadableError(None, f"isn't JSON: {error}") from None
-    for row in function(value):
-        yield f"{json.dumps(row, ensure_ascii=False)}\n"
 
 
 def _rows(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
