@@ -70,12 +70,6 @@ AMOUNT = (
     rf"{SIGN}(?P<before>(?:[A-Z]{{0,2}}[{CURRENCY_SIGNS}])?)\s?{SIGN}"
     rf"(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED_DIGITS})\s?(?P<after>{UNIT})"
 )
-SCALES = {
-    **dict.fromkeys(("k", "K", "tsd", "Tsd"), 1000),
-    **dict.fromkeys(("M", "mn", "mln", "mio", "Mio"), 10**6),
-    **dict.fromkeys(("B", "bn", "Mrd"), 10**9),
-}
-"""Maps units that may stand for a thousand, a million or more to this number."""
 MEASURED = re.compile(
     rf"{SIGN}[0-9]+(?:[.,][0-9]+)?(?:\s?(?:[-–/±]|\+/?-|to|bis|à)\s?[0-9]+(?:[.,][0-9]+)?)?"
     r"(?!\.[a-z])\s?[^\d\s]{0,8}(?:\s[^\d\s]{1,4})?"

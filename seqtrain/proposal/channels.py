@@ -11,6 +11,7 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
+from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.file_names import OWNER_FILE_WORDS, inside, num_lines, words_of
 from seqtrain.proposal.first_lines import first_lines
@@ -18,9 +19,8 @@ from seqtrain.proposal.nested import converted_objects
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.profile import Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles
-from seqtrain.proposal.shell import init_line, rewritten
+from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.proposal.wide import places_in_time, wide_columns
 from seqtrain.tables.arrays import arrays_of_splits
 from seqtrain.tables.blocks import TARGET_WORDS
@@ -39,23 +39,6 @@ STEP_NUMBERS = (
     "[0-9]+[._ -]*",
 )
 """Patterns of the step in the name of a column: a month or day, the last number, or the first."""
-JOINING_STEPS = (
-    "import collections, csv, re, sys; r = csv.reader(sys.stdin, delimiter={mark!r}); "
-    "h = next(r); t = [re.sub({pattern!r}, str(), n, count=1) for n in h]; "
-    "m = collections.Counter(t); s = [k if m[k] >= {least} else n for k, n in zip(t, h)]; "
-    'o = sorted(range(len(h)), key=lambda i: [int(x) for x in re.findall("[0-9]+", h[i])]); '
-    "g = [[i for i in o if s[i] == k] for k in dict.fromkeys(s)]; "
-    "w = csv.writer(sys.stdout); w.writerow(dict.fromkeys(s)); "
-    'w.writerows([row[c[0]] if len(c) == 1 else " ".join(row[i] or "nan" for i in c) for c in g]'
-    " for row in r)"
-)
-"""Program of Python that joins the numbers of each channel of csv in one cell."""
-TURNING = (
-    "import csv, re, sys; w = csv.writer(sys.stdout); w.writerow(['label', 'series']); "
-    "c = zip(*csv.reader(sys.stdin, delimiter='{mark}')); w.writerows("
-    "[re.sub({pattern!r}, str(), n), ' '.join(x)] for n, *x in c if re.search({pattern!r}, n))"
-)
-"""Program of Python that writes a row for each column of csv, with its label and all numbers."""
 
 
 def channel_doubts(table: Table, columns: Columns) -> list[str]:
@@ -74,15 +57,11 @@ def channel_doubts(table: Table, columns: Columns) -> list[str]:
     if is_one:
         told = f"{table.name}: the columns are read as one channel; if their names tell {found}"
     lines = [f"{told}; write a column for each channel, with the numbers of all steps in a cell"]
-    file = table.file
-    if table.header and os.path.isfile(file):
-        mark = delimiter_of(table)
-        code = JOINING_STEPS.format(mark=mark, pattern=pattern, least=FEWEST_WIDE).replace("'", '"')
-        lines += rewritten(["python3", "-c", code], file, "channels", ending=".csv")
+    if table.header and can_be_converted(table):
+        lines += table_conversion_lines(table, "channels", pattern=pattern)
         if not any(column.can_be_label for column in columns):
-            code = TURNING.format(mark=mark, pattern=pattern).replace("'", '"')
             lines.append("or, if each column is a sequence, and its name begins with its label:")
-            lines += rewritten(["python3", "-c", code], file, "turned", ending=".csv")
+            lines += table_conversion_lines(table, "turned", pattern=pattern)
     if not is_one:
         raise DataError(*lines)
     return lines

@@ -134,7 +134,8 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
     shown, column = listed([each.shown for each in points]), points[0]
     found = f"each row has {column.steps:.0f} numbers in {shown}; if a row is a time step"
     if table.is_delimited and are_read:
-        return [f"{found}: {numbers_in_columns(points, table)}"]
+        hint, *lines = numbers_in_columns(points, table)
+        return [f"{found}, {hint}", *lines]
     if table.format != "jsonl":  # beside an id, those of csv are measurements
         return []
     return [
@@ -187,7 +188,7 @@ def commands_for_items(table: Table) -> list[str]:
     options = shlex.join(["--label", labels[0].name_text, "--sequence", column.name_text])
     return [
         f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
-        *converted_objects("rows", table, column.name_text, options),
+        *converted_objects("objects", table, column.name_text, options),
     ]
 
 

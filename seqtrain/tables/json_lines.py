@@ -11,6 +11,7 @@ import numpy as np
 
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.tables.blocks import (
+    EVERYTHING,
     LABEL,
     MOST_MISSING,
     ROWS,
@@ -40,7 +41,7 @@ SEPARATOR = re.compile(r"[,;\t|]")
 """What may separate the columns of a table."""
 FEWEST_OF_A_COLUMN = 4
 """An object of objects holds columns if these have more than so many keys for each of them."""
-ROWS_OF_VALUE = Conversion("rows")
+AS_OBJECTS = Conversion("objects")
 """Conversion of a file that holds its rows in another form."""
 CUT_OFF = "its end is missing: copy the file again"
 SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
@@ -64,6 +65,17 @@ def read_json_lines(
 ) -> Iterator[Block]:
     """Yield the rows of a file of JSON objects.
 
+    Raises:
+        UnreadableError: As in `open_objects`.
+    """
+    yield from blocks_of_objects(open_objects(stream, dialect, selection, rows), selection, rows)
+
+
+def open_objects(
+    stream: BinaryIO, dialect: Dialect, selection: Selection = EVERYTHING, rows: int = ROWS
+) -> Iterator[ParsedRow]:
+    """Return the rows of a file of JSON objects.
+
     A file that is one array, or one object with a single list of objects such as ``{"data": […]}``,
     is read as a whole. The line of a row is then the number of its object.
 
@@ -75,7 +87,7 @@ def read_json_lines(
     texts = (row for row in lines.numbered() if row[1].strip())
     first = next(texts, None)
     if first is None:
-        return
+        return iter(())
     line, text = first
     if text.lstrip().startswith("["):
         whole = _whole(lines, line, chain([first], texts))
@@ -83,7 +95,7 @@ def read_json_lines(
             raise UnreadableError(
                 line,
                 "a list of lists; expected objects; to write an object for each:",
-                conversion=ROWS_OF_VALUE,
+                conversion=AS_OBJECTS,
             )
         found = _numbered(whole)
     elif OPENING.fullmatch(text):
@@ -93,7 +105,7 @@ def read_json_lines(
         found = _parsed(lines, chain([first], following, texts))
         if not following and rows > 1:
             found = _only_row(next(found), selection)
-    yield from blocks_of_objects(found, selection, rows)
+    return found
 
 
 def json_values(stream: BinaryIO, dialect: Dialect) -> Iterator[Any]:
@@ -390,11 +402,9 @@ def _by_columns(line: int, value: dict[str, Any]) -> UnreadableError:
             line,
             "one JSON object of lists; if its keys are labels of what they hold, to write an "
             "object for each:",
-            conversion=ROWS_OF_VALUE,
+            conversion=AS_OBJECTS,
         )
-    return UnreadableError(
-        line, f"{BY_COLUMNS}, or as this command does:", conversion=ROWS_OF_VALUE
-    )
+    return UnreadableError(line, f"{BY_COLUMNS}, or as this command does:", conversion=AS_OBJECTS)
 
 
 def objects_by_column(value: dict[str, Any]) -> Iterator[dict[str, Any]] | None:

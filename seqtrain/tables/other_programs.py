@@ -30,7 +30,7 @@ class Conversion(NamedTuple):
 
     found: str
     result: str
-    form: str = "rows"
+    form: str = "objects"
 
     def lines(self, path: str) -> list[str]:
         """Return the lines of a message about a file or folder."""

@@ -5,7 +5,6 @@ import json
 import random
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import run_conversions
+from tests.helpers.printed import follow_printed, run_conversions, run_line
 from tests.proposal.test_forms import sentence, write
 
 
@@ -115,7 +114,7 @@ def test_names_of_questions_and_of_answers_in_two_rows(tmp_path, monkeypatch, cl
     write(Path("a.csv"), names, [answers, *rows])
     data = converted(cli, "a.csv")
     assert (data.label, data.sequence) == (names[1], names[2])
-    (first, *written) = csv.reader(Path("a-answers.csv").read_text().splitlines())
+    (first, *written) = csv.reader(Path("a-named.csv").read_text().splitlines())
     assert first == [*names[:3], "Which tools?: Fork", "Which tools?: Spoon", "Which tools?: Other"]
     assert len(written) == len(rows)
 
@@ -174,7 +173,7 @@ def test_a_column_for_each_class_in_several_files(tmp_path, monkeypatch, cli, gi
     refused = cli("init", *given, code=2).err
     *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
     for command in convert:
-        subprocess.run(command, shell=True, check=True)
+        run_line(cli, command)
     cli(*shlex.split(init)[1:], "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.train, data.test) == ("train-texts.csv", "test-texts.csv")
@@ -213,10 +212,7 @@ def test_points_of_time_steps_become_columns(tmp_path, monkeypatch, cli):
         for i in range(360)
     ]
     write(Path("a.csv"), ["ride", "t", "place", "label"], rows)
-    refused = cli("init", "a.csv", code=2).err
-    (command, init) = re.findall("(python3 .*) && seqtrain (init .*)", refused)[0]
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml")
+    follow_printed(cli, cli("init", "a.csv", code=2).err)
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.id, data.order) == ("ride", "t")
     assert dict(data.steps) == {"place_1": "number", "place_2": "number"}

@@ -3,7 +3,6 @@
 import random
 import re
 import shlex
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -16,6 +15,7 @@ from seqtrain.config import Config, parse_config
 from seqtrain.proposal import InitOptions, Proposal, propose
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.schema import Schema
+from tests.helpers.printed import follow_printed, run_conversion
 from tests.helpers.reading import completed, read_rows
 from tests.proposal.test_roles import write
 
@@ -521,14 +521,11 @@ def test_what_counts_down_keeps_the_order_or_is_a_command(
         draw.shuffle(rows)
     path = write(Path("a b.csv"), ["unit_id", *names, "event", "value", "label"], rows)
     said = cli("init", path, "--label", "label", "-o", "c.yaml").err
-    turned = re.findall(r"(awk .*); then seqtrain (init .*)", said)
     if shape == "in order":
         assert are_sorted(path, parse_config(Path("c.yaml").read_text()))
         return
-    ((command, rest),) = turned
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(rest), "--label", "label", "-o", "d.yaml")
-    assert are_sorted("a b-turned.csv", parse_config(Path("d.yaml").read_text()))
+    (turned,) = follow_printed(cli, said, "--label", "label", "-o", "d.yaml")
+    assert are_sorted(turned, parse_config(Path("d.yaml").read_text()))
 
 
 @pytest.mark.parametrize("first", ["received_at", "timestamp"])
@@ -670,9 +667,7 @@ def test_dates_with_two_digits_of_the_year_are_written_by_the_printed_command(
     said = cli("init", "it's.csv", "--label", "label", "-o", "c.yaml").err
     config, path = parse_config(Path("c.yaml").read_text()), "it's.csv"
     if config.data.order is None:
-        command, _, init = re.findall(r"^  (python3 .*) (&&) seqtrain (init .*)", said, re.M)[0]
-        subprocess.run(command, shell=True, check=True)
-        path = shlex.split(init)[1]
+        (path,) = run_conversion(cli, said)
         cli("init", path, "--label", "label", "-o", "d.yaml")
         config = parse_config(Path("d.yaml").read_text())
     assert are_sorted(path, config)

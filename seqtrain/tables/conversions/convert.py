@@ -1,9 +1,7 @@
 """Conversion of a file: it is read, given to the function of a form, and written."""
 
-import csv
 import filecmp
 import inspect
-import io
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -23,16 +21,17 @@ from seqtrain.tables.conversions.arrays import read_arrays, saved_arrays
 from seqtrain.tables.conversions.forms import FORMS, new_ending
 from seqtrain.tables.conversions.objects import as_json
 from seqtrain.tables.conversions.programs import reader_of, rows_of_program
-from seqtrain.tables.conversions.rows import Table
-from seqtrain.tables.delimited import Record, open_records
+from seqtrain.tables.conversions.table import converted_rows
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.json_lines import json_values
 from seqtrain.tables.opening import TextLines, guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import files_below
-from seqtrain.tables.xlsx import sheet_rows
 from seqtrain.text import display_name, listed
 
 Function: TypeAlias = Callable[[Any], Any]
+TABLE_MODULES = ("rows", "cells")
+"""Modules of functions that get a table."""
+TABLE_FORMATS = ("csv", "tsv", "jsonl", "xlsx")
 
 
 def convert(
@@ -49,7 +48,7 @@ def convert(
     Args:
         path: The file or folder.
         form: Name of the form, a key of `FORMS`.
-        options: Arguments of the form's function. None and empty lists aren't given.
+        options: Arguments of the form's function. None, False and empty lists aren't given.
         dialect: How the file is written. The format and encoding "auto" are detected.
         output: The new file or folder.
         force: True if another file there may be replaced. Without it, only an equal one may exist.
@@ -63,7 +62,11 @@ def convert(
         RunError: If the new file can't be written.
     """
     module, function = _function(form, path)
-    given = {key: value for key, value in options.items() if value not in (None, [])}
+    given = {
+        key: value
+        for key, value in options.items()
+        if value is not None and value is not False and value != []
+    }
     _check_options(form, function, given)
     target = Path(output)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -81,12 +84,16 @@ def convert(
                 root, ending = os.path.splitext(uncompressed(os.path.relpath(file, path)))
                 below = new / f"{root}{new_ending(ending, form)}"
                 below.parent.mkdir(parents=True, exist_ok=True)
-                if module == "arrays" and not _has_arrays(file):
+                if module != "arrays":
+                    _write(file, below, form, function, dialect)
+                elif _has_arrays(file):
+                    _write_arrays(file, below, function, below.suffix)
+                else:
                     shutil.copyfile(file, below)
-                    continue
-                _write(file, below, below.suffix, module, function, dialect)
+        elif module == "arrays":
+            _write_arrays(path, new, function, target.suffix)
         else:
-            _write(path, new, target.suffix, module, function, dialect)
+            _write(path, new, form, function, dialect)
         _check_replaced(target, new, force=force)
     return str(target)
 
@@ -144,26 +151,29 @@ def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
     raise ConfigError(f"--output: {target} exists, with other content; {advice}")
 
 
-def _write(
-    path: str, new: Path, ending: str, module: str, function: Function, dialect: Dialect
-) -> None:
-    """Write what a function makes of a file.
+def _write_arrays(path: str, new: Path, function: Function, ending: str) -> None:
+    """Write what a function makes of the arrays of a file.
 
     Args:
         path: The file.
         new: Path of the new file, until it is renamed.
-        ending: Ending of the name that it gets then.
-        module: Module of the function.
-        function: The function of the form, with its options.
-        dialect: How the file is written.
+        function: The function, with its options.
+        ending: Ending of the name that the new file gets: .npy or .npz.
 
     Raises:
         DataError: If the file can't be read.
     """
-    if module == "arrays":
-        with _located(path), open_input(path) as stream:
-            write_new(new, saved_arrays(function(read_arrays(stream, path)), ending))
-        return
+    with _located(path), open_input(path) as stream:
+        write_new(new, saved_arrays(function(read_arrays(stream, path)), ending))
+
+
+def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect) -> None:
+    """Write what the function of a form makes of a file.
+
+    Raises:
+        DataError: If the file can't be read.
+    """
+    module = FORMS[form].function.partition(".")[0]
     reader = reader_of(path)
     if module == "objects" and reader is not None:
         with _located(path):
@@ -175,12 +185,16 @@ def _write(
     encoding = dialect.encoding
     if encoding == "auto":
         encoding = _encoding_of(path, format)
+    if module in TABLE_MODULES and format not in TABLE_FORMATS:
+        format = _table_format(path, encoding)
     dialect = replace(dialect, format=format, encoding=encoding)
     with _located(path), open_input(path, encoding) as stream:
         if module == "objects":
             write_new(new, as_json(function(json_values(stream, dialect))))
             return
-        read = {"lines": _lines, "rows": _rows}[module]
+        read = _lines if module == "lines" else converted_rows
+        if FORMS[form].ending == ".csv" and module in TABLE_MODULES:
+            read = partial(converted_rows, as_csv=True)
         write_new(new, (text.encode() for text in read(stream, dialect, function)))
 
 
@@ -203,35 +217,17 @@ def _encoding_of(path: str, format: str) -> str:
     return guess_encoding(path) or "utf-8"
 
 
+def _table_format(path: str, encoding: str) -> str:
+    """Return the format of a table whose ending names none: tsv if its first line has a tab."""
+    with open_input(path, encoding) as stream:
+        _, line = next(TextLines(stream, encoding).numbered(), (1, ""))
+    if "\t" in line:
+        return "tsv"
+    return "csv"
+
+
 def _lines(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
     """Yield the lines that a function makes of the lines of a file."""
     lines = TextLines(stream, dialect.encoding)
     for line in function(text for _, text in lines.numbered()):
         yield f"{line}\n"
-
-
-def _rows(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
-    """Yield the rows that a function makes of a table, as csv with the file's delimiter."""
-    if dialect.format == "xlsx":
-        delimiter, rows = ",", sheet_rows(stream, dialect)
-    else:
-        form, records = open_records(stream, dialect)
-        delimiter, rows = form.delimiter, _fields(records)
-    names = next(rows, None) if dialect.header else None
-    table = function(Table(names, rows))
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    for row in table.with_names():
-        writer.writerow(row)
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
-
-
-def _fields(records: Iterator[Record]) -> Iterator[list[str]]:
-    """Yield the fields of each record that isn't a blank line."""
-    for line, fields, problem in records:
-        if problem is not None:
-            raise UnreadableError(line, problem)
-        if fields != [""]:
-            yield fields
