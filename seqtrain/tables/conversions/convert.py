@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import path_problems, uncompressed
-from seqtrain.files.writing import UNTOUCHED, replacing, write_new
+from seqtrain.files.writing import UNTOUCHED, remove, replacing, write_new
 from seqtrain.tables.blocks import Dialect, UnreadableError, located
 from seqtrain.tables.conversions.arrays import ENDINGS as ARRAY_ENDINGS
 from seqtrain.tables.conversions.arrays import read_arrays, saved_arrays
@@ -140,8 +140,14 @@ def _option(name: str) -> str:
 
 
 def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
-    """Raise a ConfigError if another file or folder than an equal one would be replaced."""
+    """Raise a ConfigError if another file or folder than an equal one would be replaced.
+
+    An equal folder is removed: a folder can't be renamed to one that exists.
+    """
     if not target.exists() or (target.is_file() and force):
+        return
+    if target.is_dir() and new.is_dir() and _are_equal(target, new):
+        remove(target)
         return
     if target.is_file() and new.is_file() and filecmp.cmp(target, new, shallow=False):
         return
@@ -149,6 +155,15 @@ def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
     if target.is_file():
         advice = "replace it with --force, or give -o with another name"
     raise ConfigError(f"--output: {target} exists, with other content; {advice}")
+
+
+def _are_equal(first: Path, second: Path) -> bool:
+    """Return True if two folders hold files of equal names and contents."""
+    names = [os.path.relpath(file, first) for file in files_below(str(first))]
+    others = [os.path.relpath(file, second) for file in files_below(str(second))]
+    if names != others:
+        return False
+    return all(filecmp.cmp(first / name, second / name, shallow=False) for name in names)
 
 
 def _write_arrays(path: str, new: Path, function: Function, ending: str) -> None:

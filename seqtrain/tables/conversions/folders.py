@@ -44,13 +44,20 @@ def bands(path: str, target: Path) -> None:
     Args:
         path: A folder of files .wav, at any depth.
         target: The new folder of files .npy.
+
+    Raises:
+        UnreadableError: If a file isn't sound, or has fewer than 8,000 values per second.
     """
     for file in files_below(path):
         stem, ending = os.path.splitext(os.path.relpath(file, path))
         if ending.lower() == SOUND:
             new = target / f"{stem}.npy"
             new.parent.mkdir(parents=True, exist_ok=True)
-            write_new(new, saved_arrays({"X": _bands_of(file)}, ".npy"))
+            try:
+                found = _bands_of(file)
+            except ValueError as error:
+                raise UnreadableError(None, f"{file}: {error}") from None
+            write_new(new, saved_arrays({"X": found}, ".npy"))
 
 
 def _bands_of(path: str) -> Array:

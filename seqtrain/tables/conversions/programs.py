@@ -104,7 +104,7 @@ def rows_of_program(path: str, packages: str, read: Reader) -> Iterator[dict[str
         raise ConfigError(
             f"{path}: is read by {packages}; install them with: pip install {packages}"
         ) from None
-    except (OSError, SeqtrainError, UnreadableError):
+    except (SeqtrainError, UnreadableError):
         raise
     except Exception as error:  # the packages raise errors of many classes for a damaged file
         raise UnreadableError(None, f"can't be read ({reason_of(error)})") from None
