@@ -230,12 +230,17 @@ def are_whole(lists: Iterable[Floats]) -> bool:
 
 
 def are_codes(lists: Sequence[Floats] | Floats) -> bool:
-    """Return True if lists hold whole numbers from 0 on that are codes, and no measurements.
+    """Return True if lists hold whole numbers from 0 on that are codes, and no measurements."""
+    return not are_smooth(lists) and are_whole(lists)
 
-    Neighbours of measurements are more similar to each other than to the mean.
+
+def are_smooth(lists: Sequence[Floats] | Floats) -> bool:
+    """Return True if neighbours in lists are more similar to each other than to the mean.
+
+    Measurements one after the other are.
     """
     roughness = 0.0
     for numbers in lists:
         if len(numbers):
             roughness += (np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var()
-    return roughness >= 0 and are_whole(lists)
+    return roughness < 0

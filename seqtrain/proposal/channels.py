@@ -11,6 +11,7 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
+from seqtrain.proposal.cell_kinds import are_smooth
 from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.file_names import OWNER_FILE_WORDS, inside, num_lines, words_of
@@ -167,13 +168,15 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
 
 
 def names_beside(table: Table, roles: Roles, facts: Facts) -> list[str]:
-    """Return a doubt if a file beside series, or above them, has a name for each of their numbers.
+    """Return a doubt if the numbers of series without names of columns may be in no order.
 
-    Numbers with names, as in features.txt beside X_train.txt, may be in no order.
+    Such numbers have names in a file beside the series or above them, as in features.txt beside
+    X_train.txt. Or all rows have equally many numbers, whose neighbours aren't similar, and their
+    labels are in another file.
     """
     if roles.kind != "features" or table.has_columns or not os.path.isfile(table.file):
         return []
-    steps = facts.lengths[2]
+    median, _, steps = facts.lengths
     folder = os.path.dirname(os.path.abspath(table.file))
     for path in [*inside(folder)[0], *inside(os.path.dirname(folder))[0]]:
         is_text = os.path.splitext(path)[1] in (".txt", ".names")
@@ -183,6 +186,13 @@ def names_beside(table: Table, roles: Roles, facts: Facts) -> list[str]:
                 f"{name} names {steps} numbers, as many as a row of {table.name} has; they are "
                 "read as time steps: if they have no order, a model for tables suits them better"
             ]
+    is_one = table.layout.joins and facts.channels == 1 and median == steps
+    if is_one and not are_smooth(roles.sequence[0].lists):
+        return [
+            f"{table.name}: each row is read as a series of {steps} time steps, but neighbours "
+            "aren't similar: if the numbers are features in no order, a model for tables suits "
+            "them better"
+        ]
     return []
 
 

@@ -1,6 +1,7 @@
 """Text files whose columns no delimiter of csv divides, or with lines that aren't rows."""
 
 import csv
+import itertools
 import json
 import random
 import re
@@ -230,6 +231,23 @@ def test_names_beside_numbers_are_doubted(tmp_path, monkeypatch, cli, lines, pla
     Path(place, "features.txt").write_text("".join(f"{i} name\n" for i in range(lines)))
     said = cli("init", "a/X_train.txt", "-o", "c.yaml").err
     assert ("features.txt" in said) == (lines == 30)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_numbers_without_names_whose_neighbours_differ_are_doubted(
+    tmp_path, monkeypatch, cli, smooth
+):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(12)
+    rows = [[i % 3 + draw.gauss(0, 1) for _ in range(30)] for i in range(60)]
+    if smooth:
+        rows = [list(itertools.accumulate(row)) for row in rows]
+    lines = (" ".join(f"{number:.6e}" for number in row) for row in rows)
+    Path("X_train.txt").write_text("\n".join(lines) + "\n")
+    write(Path("y_train.txt"), [], [[1 + i % 3] for i in range(60)])
+    said = cli("init", "X_train.txt", "-o", "c.yaml").err
+    assert "30 time steps" in said.splitlines()[0]
+    assert ("no order" in said) == (not smooth)
 
 
 @pytest.mark.parametrize("plain", [0, 1])

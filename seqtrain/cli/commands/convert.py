@@ -13,7 +13,7 @@ def convert(
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
     every: int | None = option("Number of rows of each part.", "N", min=1),
     field: list[str] | None = option("Field that becomes a turn. Can be repeated.", "FIELD"),
-    flags: bool = flag("Write what isn't a number in a column of its own."),
+    flags: bool = flag("Write what isn't a number in a column of its own.", "--flags"),
     folder: str | None = option("Folder of the files that a column names.", "FOLDER"),
     header_line: str | None = option("Line with the names of a table's columns.", "TEXT"),
     line: int | None = option("Line of the file, counted from 1.", "N", min=1),
@@ -23,7 +23,7 @@ def convert(
     pattern: str | None = option(
         "Part of a name as a regular expression, or the form of dates, such as %d/%m/%Y.", "PATTERN"
     ),
-    points: bool = flag("Commas separate numbers, and aren't decimal marks."),
+    points: bool = flag("Commas separate numbers, and aren't decimal marks.", "--points"),
     rows: int | None = option("Number of rows with names.", "N", min=1),
     rule: str | None = option("Rule by which cells are rewritten.", "RULE"),
     skip: int | None = option("Number of rows below the names to leave out.", "N", min=0),

@@ -62,11 +62,7 @@ def convert(
         RunError: If the new file can't be written.
     """
     module, function = _function(form, path)
-    given = {
-        key: value
-        for key, value in options.items()
-        if value is not None and value is not False and value != []
-    }
+    given = {key: x for key, x in options.items() if x not in (None, []) and x is not False}
     _check_options(form, function, given)
     target = Path(output)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -158,9 +154,11 @@ def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
 
 
 def _are_equal(first: Path, second: Path) -> bool:
-    """Return True if two folders hold files of equal names and contents."""
-    names = [os.path.relpath(file, first) for file in files_below(str(first))]
-    others = [os.path.relpath(file, second) for file in files_below(str(second))]
+    """Return True if two folders hold files of equal names and contents, and no others."""
+    names, others = (
+        {path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir()}
+        for folder in (first, second)
+    )
     if names != others:
         return False
     return all(filecmp.cmp(first / name, second / name, shallow=False) for name in names)
