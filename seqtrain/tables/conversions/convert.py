@@ -77,7 +77,8 @@ def convert(
                 function(path, new)
         elif os.path.isdir(path):
             for file in files_below(path):
-                root, ending = os.path.splitext(uncompressed(os.path.relpath(file, path)))
+                name = os.path.relpath(file, path)
+                root, ending = os.path.splitext(uncompressed(name))
                 below = new / f"{root}{new_ending(ending, form)}"
                 below.parent.mkdir(parents=True, exist_ok=True)
                 if module != "arrays":
@@ -85,7 +86,7 @@ def convert(
                 elif _has_arrays(file):
                     _write_arrays(file, below, function, below.suffix)
                 else:
-                    shutil.copyfile(file, below)
+                    shutil.copyfile(file, new / name)
         elif module == "arrays":
             _write_arrays(path, new, function, target.suffix)
         else:

@@ -148,14 +148,17 @@ def turns(
     return _changed(values, name, change)
 
 
-def objects_in(values: Iterable[Any]) -> Iterator[Any]:
-    """Yield the objects of a file: one per value, or those in the only value."""
+def objects_in(values: Iterable[Any], column: str | None = None) -> Iterator[Any]:
+    """Yield the objects of a file: one per value, or those in the only value.
+
+    An object that has the field `column` itself is a row.
+    """
     values = iter(values)
     first = list(islice(values, 2))
     found: Any = chain(first, values)
     if len(first) == 1:
         (value,) = first
-        if isinstance(value, dict):
+        if isinstance(value, dict) and column not in value:
             found = rows_in(value) or first
         elif isinstance(value, list):
             found = value
@@ -211,7 +214,7 @@ def _changed(values: Iterable[Any], column: str, change: Change) -> Iterator[Obj
     """
     is_found = False
     names: Object = {}
-    for row in objects_in(values):
+    for row in objects_in(values, column):
         if not isinstance(row, dict):
             raise UnreadableError(None, f"expected a JSON object, found {json_type(row)}")
         is_found |= column in row
