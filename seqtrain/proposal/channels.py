@@ -12,6 +12,8 @@ import numpy as np
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
+from seqtrain.proposal.cell_kinds import are_smooth
+from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.file_names import OWNER_FILE_WORDS, inside, num_lines, words_of
 from seqtrain.proposal.first_lines import first_lines
@@ -19,9 +21,8 @@ from seqtrain.proposal.nested import rewritten_objects
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles
-from seqtrain.proposal.shell import init_line, rewritten
+from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.proposal.wide import places_in_time, wide_columns
 from seqtrain.tables.arrays import arrays_of_splits, labels_file
 from seqtrain.tables.blocks import TARGET_WORDS
@@ -39,23 +40,6 @@ STEP_NUMBERS = (
     "[0-9]+[._ -]*",
 )
 """Patterns of the step in the name of a column: a month or day, the last number, or the first."""
-JOINING_STEPS = (
-    "import collections, csv, re, sys; r = csv.reader(sys.stdin, delimiter={mark!r}); "
-    "h = next(r); t = [re.sub({pattern!r}, str(), n, count=1) for n in h]; "
-    "m = collections.Counter(t); s = [k if m[k] >= {least} else n for k, n in zip(t, h)]; "
-    'o = sorted(range(len(h)), key=lambda i: [int(x) for x in re.findall("[0-9]+", h[i])]); '
-    "g = [[i for i in o if s[i] == k] for k in dict.fromkeys(s)]; "
-    "w = csv.writer(sys.stdout); w.writerow(dict.fromkeys(s)); "
-    'w.writerows([row[c[0]] if len(c) == 1 else " ".join(row[i] or "nan" for i in c) for c in g]'
-    " for row in r)"
-)
-"""Program of Python that joins the numbers of each channel of csv in one cell."""
-TURNING = (
-    "import csv, re, sys; w = csv.writer(sys.stdout); w.writerow(['label', 'series']); "
-    "c = zip(*csv.reader(sys.stdin, delimiter='{mark}')); w.writerows("
-    "[re.sub({pattern!r}, str(), n), ' '.join(x)] for n, *x in c if re.search({pattern!r}, n))"
-)
-"""Program of Python that writes a row for each column of csv, with its label and all numbers."""
 FIRST_TO_LAST = (
     "import numpy, pathlib, sys; b, a = map(pathlib.Path, sys.argv[1:]); "
     "f = [(p, b / p.relative_to(a)) for p in a.rglob('*.npy')]; "
@@ -87,15 +71,11 @@ def channel_doubts(table: Table, columns: Columns) -> list[str]:
     if is_one:
         told = f"{table.name}: the columns are read as one channel; if their names tell {found}"
     lines = [f"{told}; write a column for each channel, with the numbers of all steps in a cell"]
-    file = table.file
-    if table.header and os.path.isfile(file):
-        mark = delimiter_of(table)
-        code = JOINING_STEPS.format(mark=mark, pattern=pattern, least=FEWEST_WIDE).replace("'", '"')
-        lines += rewritten(["python3", "-c", code], file, "channels", ending=".csv")
+    if table.header and can_be_converted(table):
+        lines += table_conversion_lines(table, "channels", pattern=pattern)
         if not any(column.can_be_label for column in columns):
-            code = TURNING.format(mark=mark, pattern=pattern).replace("'", '"')
             lines.append("or, if each column is a sequence, and its name begins with its label:")
-            lines += rewritten(["python3", "-c", code], file, "turned", ending=".csv")
+            lines += table_conversion_lines(table, "turned", pattern=pattern)
     if not is_one:
         raise DataError(*lines)
     return lines
@@ -220,13 +200,15 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
 
 
 def names_beside(table: Table, roles: Roles, facts: Facts) -> list[str]:
-    """Return a doubt if a file beside series, or above them, has a name for each of their numbers.
+    """Return a doubt if the numbers of series without names of columns may be in no order.
 
-    Numbers with names, as in features.txt beside X_train.txt, may be in no order.
+    Such numbers have names in a file beside the series or above them, as in features.txt beside
+    X_train.txt. Or all rows have equally many numbers, whose neighbours aren't similar, and their
+    labels are in another file.
     """
     if roles.kind != "features" or table.has_columns or not os.path.isfile(table.file):
         return []
-    steps = facts.lengths[2]
+    median, _, steps = facts.lengths
     folder = os.path.dirname(os.path.abspath(table.file))
     for path in [*inside(folder)[0], *inside(os.path.dirname(folder))[0]]:
         is_text = os.path.splitext(path)[1] in (".txt", ".names")
@@ -236,6 +218,13 @@ def names_beside(table: Table, roles: Roles, facts: Facts) -> list[str]:
                 f"{name} names {steps} numbers, as many as a row of {table.name} has; they are "
                 "read as time steps: if they have no order, a model for tables suits them better"
             ]
+    is_one = table.layout.joins and facts.channels == 1 and median == steps
+    if is_one and not are_smooth(roles.sequence[0].lists):
+        return [
+            f"{table.name}: each row is read as a series of {steps} time steps, but neighbours "
+            "aren't similar: if the numbers are features in no order, a model for tables suits "
+            "them better"
+        ]
     return []
 
 

@@ -176,7 +176,8 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
     shown, column = listed([each.shown for each in points]), points[0]
     found = f"each row has {column.steps:.0f} numbers in {shown}; if a row is a time step"
     if table.is_delimited and are_read:
-        return [f"{found}: {numbers_in_columns(points, table)}"]
+        hint, *lines = numbers_in_columns(points, table)
+        return [f"{found}, {hint}", *lines]
     if table.format != "jsonl":  # beside an id, those of csv are measurements
         return []
     return [

@@ -138,6 +138,9 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
     used = SEQUENCE_NAMES[roles.kind]
     if facts.channels > 1 and roles.kind == "features":
         used += f" of {facts.channels} channels"
+    median, _, longest = facts.lengths
+    if roles.kind == "features" and median == longest and not roles.has_names:
+        used += f" of {median} time steps each"
     shown = {name: GROWTH if kind == "order" else flow(kind) for name, kind in roles.steps.items()}
     columns = [f"{name} ({kind})" for name, kind in shown.items()]
     if roles.all_others:

@@ -1,6 +1,5 @@
 """Proposal of `seqtrain init`: the text of a config for data files, and notes for the user."""
 
-import json
 import os
 import shlex
 import time
@@ -62,10 +61,9 @@ from seqtrain.proposal.profile import REPEATS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, ReadingReport, read_alone, read_table
 from seqtrain.proposal.roles import Roles, joined_marks
 from seqtrain.proposal.settings import share_to_hold_out
-from seqtrain.proposal.shell import for_all_files, rewriting
+from seqtrain.proposal.shell import for_all_files
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.table_roles import roles_of
-from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.pretrained import PretrainedEncoder
@@ -74,6 +72,7 @@ from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, lost_classes, number_doubts
 from seqtrain.tables.blocks import REST, Name, missing_name
 from seqtrain.tables.cells import label_name_of
+from seqtrain.tables.conversions.forms import conversion
 from seqtrain.tables.formats import names_of
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.text import duration
@@ -83,12 +82,6 @@ TRIED_ROWS, TRIED_IDS = 4096, 1000
 
 If this fails, and `propose` itself chose the validation, it tries again without validation.
 """
-COLUMN_AS_IN_TRAIN = (
-    'import csv, sys; r = csv.reader(sys.stdin, delimiter="%s"); next(r); '
-    'w = csv.writer(sys.stdout, delimiter="%s"); new = %s; at = %d; '
-    "[w.writerow([*new[:at], x[%d], *new[at + 1:]]) for x in r if x]"
-)
-"""Program of Python that writes a column of csv below its header where train has it."""
 
 
 @dataclass(frozen=True)
@@ -287,11 +280,10 @@ def _prediction_of(path: Any, found: Findings) -> str:
         alike = [x for x in other.columns if x.kind == sequences[0].kind]
         if len(alike) != 1 or len(sequences) > 1 or None in files:
             return "its columns have names, which train lacks: write them as those of train"
-        at, blank = other.columns.index(alike[0]), json.dumps([""] * len(found.table.columns))
-        marks = [form_of_file(x.path, x.dialect).delimiter for x in (other, found.table)]
-        code = COLUMN_AS_IN_TRAIN % (*marks, blank, sequences[0].name, at)
-        line, target = rewriting(["python3", "-c", code], file, "rows")
-        return f"to predict it, after fit: {line} && seqtrain predict {target}"
+        columns = [""] * len(found.table.columns)
+        columns[found.table.columns.index(sequences[0])] = alike[0].name_text
+        line, target = conversion("chosen", file, column=columns)
+        return f"to predict it: {line}; then, after fit: seqtrain predict {target}"
     are_two = found.table.header is False and len(found.table.columns) == 2
     if are_two and found.roles.label.name == 0:  # the first column of train isn't in the file
         command += ["--input-format", "lines"]

@@ -12,6 +12,7 @@ import numpy as np
 
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.tables.blocks import (
+    EVERYTHING,
     MOST_MISSING,
     ROWS,
     SPLIT_NAMES,
@@ -79,6 +80,17 @@ def read_json_lines(
 ) -> Iterator[Block]:
     """Yield the rows of a file of JSON objects.
 
+    Raises:
+        UnreadableError: As in `open_objects`.
+    """
+    yield from blocks_of_objects(open_objects(stream, dialect, selection, rows), selection, rows)
+
+
+def open_objects(
+    stream: BinaryIO, dialect: Dialect, selection: Selection = EVERYTHING, rows: int = ROWS
+) -> Iterator[ParsedRow]:
+    """Return the rows of a file of JSON objects.
+
     A file that is one array, or one object with a single list of objects such as ``{"data": […]}``,
     is read as a whole. The line of a row is then the number of its object.
 
@@ -90,7 +102,7 @@ def read_json_lines(
     texts = (row for row in lines.numbered() if row[1].strip())
     first = next(texts, None)
     if first is None:
-        return
+        return iter(())
     line, text = first
     if text.lstrip().startswith("["):
         whole = _whole(lines, line, chain([first], texts))
@@ -108,7 +120,7 @@ def read_json_lines(
         found = _parsed(lines, chain([first], following, texts))
         if not following and rows > 1:
             found = _only_row(next(found), selection)
-    yield from blocks_of_objects(found, selection, rows)
+    return found
 
 
 def blocks_of_objects(

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 import shlex
 from pathlib import Path
 
@@ -127,3 +128,127 @@ def test_wrong_options_are_refused_and_nothing_is_written(cli, options, said):
     Path("a.csv").write_text("id,v\nb,1\n")
     assert said in cli("convert", "a.csv", *options, code=2).err
     assert [path.name for path in Path().iterdir()] == ["a.csv"]
+
+
+TABLE = 'id,x 1,x 2,label\n"a, ""b""","1,5",<2,up\n,3K,,Up\n,,"2.000,5 m",down\n'
+"""Cells in quotes, and in several forms."""
+FORMS = {
+    "cells --rule points": [["x 1", "1.5", "3K", ""], ["x 2", "<2", "", "2000.5 m"]],
+    "cells --rule limits --column 2": [["x 2", "2", "", "2.000,5 m"]],
+    "cells --rule scales --column 'x 1'": [["x 1", "1,5", "3000", ""]],
+    "cells --rule minus --column label": [["label", "-up", "-Up", "-down"]],
+    "channels --pattern ' [0-9]+'": [
+        ["id", 'a, "b"', "", ""],
+        ["x", "1,5 <2", "3K nan", "nan 2.000,5 m"],
+    ],
+    "chosen --column label --column ''": [["up", "Up", "down"], ["", "", ""]],
+    "filled --column id": [["id", 'a, "b"', 'a, "b"', 'a, "b"']],
+    "filled --column id --column 'x 2' --text none": [
+        ["id", 'a, "b"', "none", "none"],
+        ["x 2", "<2", "none", "2.000,5 m"],
+    ],
+    "joined --column label --column 'x 1' --name key": [["key", "up/1,5", "Up/3K", "down/"]],
+    "named --column label --name class": [["class", "up", "Up", "down"]],
+    "numbers --column 'x 1' --flags": [["x 1", "1,5", "3", ""], ["x 1_mark", "", "K", ""]],
+    "numbers --column 'x 1' --points": [["x 1_1", "1", "3", ""], ["x 1_2", "5", "", ""]],
+    "parts --every 2": [["part", "0", "0", "1"]],
+    "rows --column label --without Up": [["label", "up", "down"]],
+    "rows --column label --value Up --value down": [["label", "Up", "down"]],
+    "rows --skip 2": [["label", "down"]],
+    "spelled --column label --value up": [["label", "up", "up", "down"]],
+    "texts --column id --column label": [
+        ["label", "id", *["label"] * 3],
+        ["text", 'a, "b"', "up", "Up", "down"],
+    ],
+    "turned --name sensor --other id --other label": [
+        ["sensor", "x 1", "x 2"],
+        ["series", "1,5 3K nan", "<2 nan 2.000,5 m"],
+    ],
+    "turned --pattern ' 2$'": [["label", "x"], ["series", "<2 nan 2.000,5 m"]],
+}
+"""Columns of what is made of the table, by the form and its options."""
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("command", FORMS)
+def test_forms_of_tables(cli, command, mark):
+    rows = csv.reader(TABLE.splitlines())
+    path = Path("it's.csv")
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter=mark).writerows(rows)
+    (new,) = cli("convert", path, "--to", *shlex.split(command)).out.splitlines()
+    text = Path(new).read_text()
+    with open(new, newline="") as file:
+        delimiter = mark
+        if command.startswith(("channels", "texts", "turned")):
+            delimiter = ","
+        columns = [
+            list(column) for column in zip(*csv.reader(file, delimiter=delimiter), strict=True)
+        ]
+    for expected in FORMS[command]:
+        assert expected in columns, text
+
+
+def test_cells_of_single_forms(cli):
+    cases = {
+        "digits": ("٣٫٥", "3.5"),
+        "lists": ("011", "[0, 1, 1]"),
+        "stems": ("C:\\a b\\c.d.wav", "c.d"),
+        "steps": ("LINESTRING (1 2.5, 3 4)", "[[1.0, 2.5], [3.0, 4.0]]"),
+        "symbols": ("[C][=O]", "[C] [=O]"),
+    }
+    for rule, (cell, expected) in cases.items():
+        Path("a.tsv").write_text(f"{cell}\t5\n")
+        cli(
+            "convert",
+            "a.tsv",
+            "--to",
+            "cells",
+            "--rule",
+            rule,
+            "--column",
+            0,
+            "--no-header",
+            "--force",
+        )
+        assert Path("a-cells.tsv").read_text() == f"{expected}\t5\n"
+    Path("a.csv").write_text("at\n24.12.99 5:00\n")
+    cli("convert", "a.csv", "--to", "dates", "--column", "at", "--pattern", "%d.%m.%y %H:%M")
+    assert Path("a-dates.csv").read_text() == "at\n1999-12-24T05:00:00\n"
+
+
+def test_names_in_two_rows_and_names_that_come_twice(cli):
+    Path("a.csv").write_text("id,Tools,,x,x\n,Fork,Spoon,,\n1,y,n,2,3\n")
+    cli("convert", "a.csv", "--to", "named", "--rows", "2")
+    assert rows_of("a-named.csv") == [["id", "Tools: Fork", "Tools: Spoon", "x", "x.1"], [*"1yn23"]]
+
+
+def test_parts_begin_where_a_number_begins_again(cli):
+    Path("a.csv").write_text("t,v\n1,a\n2,b\n1,c\n1,d\n0,e\n")
+    cli("convert", "a.csv", "--to", "parts", "--column", "t", "--name", "trial")
+    assert [row[2] for row in rows_of("a-parts.csv")] == ["trial", *"00112"]
+    assert "--every" in cli("convert", "a.csv", "--to", "parts", code=2).err
+
+
+def test_names_of_files_become_their_texts(cli):
+    Path("t").mkdir()
+    Path("t/one.txt").write_text('say "hi",\nyou\n')
+    Path("a.csv").write_text("file,label\nx/one.txt,p\ntwo,q\n")
+    cli("convert", "a.csv", "--to", "contents", "--column", "file", "--folder", "t")
+    assert rows_of("a-contents.csv") == [["label", "text"], ["p", 'say "hi",\nyou\n']]
+
+
+def test_fields_of_objects_are_columns_and_nothing_else_changes(cli):
+    rows = [{"a": {"label": "Up", "n": [1, {"x": None}]}, "b": 2.0}, {"a": {"label": "up "}}]
+    Path("a.json").write_text(json.dumps(rows))
+    cli("convert", "a.json", "--to", "spelled", "--column", "a.label", "--value", "up")
+    rows[0]["a"]["label"] = "up"
+    assert [json.loads(line) for line in Path("a-spelled.jsonl").read_text().splitlines()] == rows
+    cli("convert", "a-spelled.jsonl", "--to", "rows", "--column", "b", "--value", "2")
+    assert json.loads(Path("a-spelled-rows.jsonl").read_text()) == rows[0]
+
+
+def test_a_table_without_quotes_is_written_without_them(cli):
+    Path("a.tsv").write_text('id\tsize\n1\t5" disk\n\t3"\n')
+    cli("convert", "a.tsv", "--to", "filled", "--column", "id")
+    assert Path("a-filled.tsv").read_text() == 'id\tsize\n1\t5" disk\n1\t3"\n'

@@ -14,6 +14,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.sequences.dataset import prepare
+from tests.helpers.printed import follow_printed
 from tests.proposal.test_forms import draw, sentence, write
 
 __all__ = ["draw"]
@@ -345,12 +346,9 @@ def test_numbers_with_k_beside_plain_ones_are_written_plain(draw, cli, units, ma
             rows.append([f"v{at}", step, f"{number:g}{unit}", "vf"[at % 2]])
     write(Path("a.csv"), ["video", "day", "views", "status"], rows, mark)
     said = cli("init", "a.csv", "-o", "c.yaml", code=2 if len(units) == 1 else 0).err
-    (line,) = re.findall(r"python3 -c .*", said)
-    command, _, init = line.partition(" && seqtrain ")
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml", "--force")
+    (new,) = follow_printed(cli, said)
     assert data_of().steps["views"] == "number"
-    lines = Path("a-numbers.csv").read_text().splitlines()[1:]
+    lines = Path(new).read_text().splitlines()[1:]
     assert [float(x.split(mark)[2]) for x in lines] == pytest.approx(expected)
 
 
@@ -419,10 +417,7 @@ def test_labels_of_0s_and_1s_are_doubted_with_the_command_that_writes_lists(draw
     rows = [[sentence(draw), "".join(draw.choices("01", k=4))] for _ in range(120)]
     write(Path("a.csv"), ["text", "bits"], rows)
     said = cli("init", "a.csv", "-o", "c.yaml", "--force").err
-    (line,) = re.findall(r"python3 -c .*", said)
-    command, _, init = line.partition(" && seqtrain ")
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "d.yaml", "--force")
+    follow_printed(cli, said, "-o", "d.yaml", "--force")
     prepared = prepare(parse_config(Path("d.yaml").read_text()))
     assert len(prepared.preprocessing.labels) == 4
 

@@ -1,6 +1,5 @@
 """Conversion of a file: it is read, given to the function of a form, and written."""
 
-import csv
 import filecmp
 import inspect
 import io
@@ -18,15 +17,16 @@ from seqtrain.files.reading import path_problems, uncompressed
 from seqtrain.files.writing import UNTOUCHED, replacing, write_new
 from seqtrain.tables.blocks import Dialect, UnreadableError, located
 from seqtrain.tables.conversions.forms import FORMS, new_ending
-from seqtrain.tables.conversions.rows import Table
-from seqtrain.tables.delimited import Record, open_records
+from seqtrain.tables.conversions.table import converted_rows
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.opening import TextLines, guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import files_below
-from seqtrain.tables.xlsx import sheet_rows
 from seqtrain.text import display_name, listed
 
 Function: TypeAlias = Callable[[Any], Any]
+TABLE_MODULES = ("rows", "cells")
+"""Modules of functions that get a table."""
+TABLE_FORMATS = ("csv", "tsv", "jsonl", "xlsx")
 
 
 def convert(
@@ -43,7 +43,7 @@ def convert(
     Args:
         path: The file or folder.
         form: Name of the form, a key of `FORMS`.
-        options: Arguments of the form's function. None and empty lists aren't given.
+        options: Arguments of the form's function. None, False and empty lists aren't given.
         dialect: How the file is written. The format and encoding "auto" are detected.
         output: The new file or folder.
         force: True if another file there may be replaced. Without it, only an equal one may exist.
@@ -58,7 +58,7 @@ def convert(
     """
     module, _, name = FORMS[form].function.partition(".")
     function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name)
-    given = {key: value for key, value in options.items() if value not in (None, [])}
+    given = {key: x for key, x in options.items() if x not in (None, []) and x is not False}
     _check_options(form, function, given)
     target = Path(output)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -75,9 +75,9 @@ def convert(
                 root, ending = os.path.splitext(uncompressed(os.path.relpath(file, path)))
                 below = new / f"{root}{new_ending(ending, form)}"
                 below.parent.mkdir(parents=True, exist_ok=True)
-                _write(file, below, module, function, dialect)
+                _write(file, below, form, function, dialect)
         else:
-            _write(path, new, module, function, dialect)
+            _write(path, new, form, function, dialect)
         _check_replaced(target, new, force=force)
     return str(target)
 
@@ -114,20 +114,25 @@ def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
     raise ConfigError(f"--output: {target} exists, with other content; {advice}")
 
 
-def _write(path: str, new: Path, module: str, function: Function, dialect: Dialect) -> None:
-    """Write what a function makes of a file.
+def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect) -> None:
+    """Write what the function of a form makes of a file.
 
     Raises:
         DataError: If the file can't be read.
     """
+    module = FORMS[form].function.partition(".")[0]
     format = dialect.format
     if format == "auto":
         format = resolve_format(path, "auto") or "txt"
     encoding = dialect.encoding
     if encoding == "auto":
         encoding = _encoding_of(path, format)
+    if module in TABLE_MODULES and format not in TABLE_FORMATS:
+        format = _table_format(path, encoding)
     dialect = replace(dialect, format=format, encoding=encoding)
-    read = {"lines": _lines, "rows": _rows, "objects": _objects}[module]
+    read = {"lines": _lines, "objects": _objects}.get(module, converted_rows)
+    if FORMS[form].ending == ".csv" and module in TABLE_MODULES:
+        read = partial(converted_rows, as_csv=True)
     try:
         with open_input(path, encoding) as stream:
             write_new(new, (text.encode() for text in read(stream, dialect, function)))
@@ -145,6 +150,15 @@ def _encoding_of(path: str, format: str) -> str:
     return guess_encoding(path) or "utf-8"
 
 
+def _table_format(path: str, encoding: str) -> str:
+    """Return the format of a table whose ending names none: tsv if its first line has a tab."""
+    with open_input(path, encoding) as stream:
+        _, line = next(TextLines(stream, encoding).numbered(), (1, ""))
+    if "\t" in line:
+        return "tsv"
+    return "csv"
+
+
 def _lines(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
     """Yield the lines that a function makes of the lines of a file."""
     lines = TextLines(stream, dialect.encoding)
@@ -160,30 +174,3 @@ def _objects(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]
         raise UnreadableError(None, f"isn't JSON: {error}") from None
     for row in function(value):
         yield f"{json.dumps(row, ensure_ascii=False)}\n"
-
-
-def _rows(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
-    """Yield the rows that a function makes of a table, as csv with the file's delimiter."""
-    if dialect.format == "xlsx":
-        delimiter, rows = ",", sheet_rows(stream, dialect)
-    else:
-        form, records = open_records(stream, dialect)
-        delimiter, rows = form.delimiter, _fields(records)
-    names = next(rows, None) if dialect.header else None
-    table = function(Table(names, rows))
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    for row in table.with_names():
-        writer.writerow(row)
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
-
-
-def _fields(records: Iterator[Record]) -> Iterator[list[str]]:
-    """Yield the fields of each record that isn't a blank line."""
-    for line, fields, problem in records:
-        if problem is not None:
-            raise UnreadableError(line, problem)
-        if fields != [""]:
-            yield fields

@@ -18,8 +18,9 @@ class Form:
 
     Attributes:
         function: Module of this folder and its function, such as "rows.filled". The module decides
-            how the file is read: `lines` gets lines of text, `rows` the rows of a table, `objects`
-            a value of JSON, and `folders` the path of the file and that of the new one.
+            how the file is read: `lines` gets lines of text, `rows` and `cells` the rows of a
+            table, `objects` a value of JSON, and `folders` the path of the file and that of the new
+            one.
         help: What the command writes.
         ending: Ending of the new name, or None for that of the old one. "" is a folder.
     """
@@ -31,19 +32,33 @@ class Form:
 
 FORMS = {
     "blocks": Form("lines.blocks", "Blocks between blank lines get a number each.", ".csv"),
+    "cells": Form("cells.rewritten", "Cells of columns are rewritten by a rule."),
+    "channels": Form("rows.channels", "Columns of a channel are joined in time.", ".csv"),
+    "chosen": Form("rows.chosen", "Only some columns are kept, without their names."),
     "columns": Form("lines.columns", "Blanks or marks between columns become commas.", ".csv"),
-    "filled": Form("rows.filled", "Blank cells of columns get the cell above."),
+    "contents": Form("rows.contents", "Names of text files become their texts."),
+    "dates": Form("cells.dated", "Dates get the year first."),
+    "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
+    "joined": Form("rows.joined", "The cells of columns are joined in a new first column."),
     "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),
     "marked": Form("lines.marked", "Blank lines get a mark."),
     "messages": Form("lines.messages", "Messages of a chat become rows.", ".csv"),
     "moved": Form("lines.moved", "The last field of each row moves to the front."),
+    "named": Form("rows.named", "Each column gets a name of its own."),
+    "numbers": Form("rows.numbers", "Each number of a cell gets a column of its own."),
+    "parts": Form("rows.parts", "A new last column numbers the parts of a recording."),
     "quoted": Form("lines.quoted", "Texts with delimiters or line breaks get quotes.", ".csv"),
     "reads": Form("lines.reads", "The sequences of FASTQ become lines.", ".txt"),
+    "rows": Form("rows.kept", "Blank rows, and those with some cells, are left out."),
     "shortened": Form("lines.shortened", "One line is left out."),
+    "spelled": Form("cells.spelled", "Labels are spelled in one way each."),
     "table": Form("lines.table", "The lines above a table are left out."),
+    "texts": Form("rows.texts", "Columns of texts become rows with a label.", ".csv"),
     "turned": Form("rows.turned", "Each column becomes a row with a series.", ".csv"),
 }
 """Maps the name of each form, which also ends the name of the new file, to the form."""
+ENDINGS = {".json": ".jsonl", ".xlsx": ".csv"}
+"""Maps endings of files whose format isn't written to that of the new file."""
 
 
 def converted_name(path: str, form: str) -> str:
@@ -60,8 +75,10 @@ def converted_name(path: str, form: str) -> str:
 def new_ending(own: str, form: str) -> str:
     """Return the ending of the new file of a file with an ending. Arrays remain arrays."""
     ending = FORMS[form].ending
-    if ending is None or (ending == ".jsonl" and own in (".npy", ".npz")):
+    if ending == ".jsonl" and own in (".npy", ".npz"):
         return own
+    if ending is None:
+        return ENDINGS.get(own, own)
     return ending
 
 
@@ -83,7 +100,7 @@ def conversion(form: str, paths: str | Sequence[str], **options: object) -> tupl
         form: Name of the form.
         paths: The file, or several.
         options: Options of the command. True is an option without a value. A list repeats an
-            option. None leaves it out. An option `output` is the name of the new file.
+            option. None and False leave it out. An option `output` is the name of the new file.
     """
     given = _listed(paths)
     words = ["seqtrain", "convert", *map(_as_path, given), "--to", form]
@@ -150,7 +167,7 @@ def _option_words(name: str, value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _option_words(name, item)
-    elif value is not None:
+    elif value is not None and value is not False:
         text = str(value)
         if text.startswith("-"):
             yield f"{option}={text}"
