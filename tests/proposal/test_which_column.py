@@ -528,3 +528,20 @@ def test_clocks_that_begin_again_in_each_activity_leave_the_owner_as_the_id(
     data = data_of()
     assert (data.id, data.order, data.label) == (owner, "timestamp", "activity")
     assert data.window == {"steps": 32, "stride": 16, "label": "constant"}
+
+
+@pytest.mark.parametrize("form", ["#{}", "№{}", "INV-2024-{:05}", "{:06}/B"])
+@pytest.mark.parametrize("has_amounts", [True, False])
+def test_numbers_of_orders_are_no_text_beside_their_customers(draw, cli, form, has_amounts):
+    rows = []
+    for i in range(240):
+        buyer = draw.randrange(40)
+        amount = f"{draw.uniform(3, 90):.2f}" if has_amounts else "EUR"
+        day = f"2023-{1 + i // 20:02}-{1 + i % 20:02}"
+        person = f"p{buyer}@post.example"
+        rows.append([form.format(1000 + i), person, day, amount, draw.choice("klm"), buyer % 2])
+    write(Path("a.csv"), ["Name", "Email", "Created at", "Total", "Item", "returned"], rows)
+    cli("init", "a.csv", "--label", "returned", "-o", "c.yaml")
+    data = data_of()
+    assert (data.id, data.order) == ("Email", "Created at")
+    assert "Name" not in data.steps
