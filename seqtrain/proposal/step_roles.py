@@ -119,8 +119,12 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
             ignored = f"; ignored: {listed(roles.ignored)}"
         else:
             ignored = ""
+        used = (*roles.id.parts, *roles.order.columns, roles.label) if roles.id else ()
+        advice = "add one whose values differ from row to row"
+        if not options.named("steps") and not all(x.is_constant for x in without(columns, used)):
+            advice = "name it"
         raise DataError(
-            f"--steps: no column is left for a time step, which needs one{ignored}; name it"
+            f"--steps: no column is left for a time step, which needs one{ignored}; {advice}"
         )
     if roles.steps or roles.sequence:
         return roles
@@ -161,8 +165,7 @@ def _holds_sequence(columns: Columns) -> bool:
     steps beside an id of several rows each that has one label. A point is no sequence.
     """
     possible = [x for x in columns if can_be_sequence(x) and not x.holds_points]
-    if any(column.is_measured for column in columns):
-        possible = [column for column in possible if not column.has_one_shape]
+    possible = [column for column in possible if not column.has_one_shape]
     if not possible:
         return False
     ids = [x for x in columns if x.can_be_label and is_code(x) and x.is_contiguous]

@@ -14,7 +14,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import follow_printed, run_conversion
+from tests.helpers.printed import follow_printed, run_conversion, run_conversions
 from tests.proposal.test_forms import sentence, write
 from tests.tables.test_xlsx import write as write_workbook
 
@@ -342,9 +342,7 @@ def test_splits_in_one_object_are_written_to_files(tmp_path, monkeypatch, cli, n
     }
     Path("my data.json").write_text(json.dumps(rows, indent=indent))
     refused = cli("init", "my data.json", code=2).err
-    (command, init) = re.findall("seqtrain:   (python3 .*) && seqtrain (init .*)", refused)[0]
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert {*data.preprocessing.labels} == {"p", "q"}
     assert len(data.splits["train"]) == len(data.splits["validation"]) == 60
