@@ -489,16 +489,17 @@ def test_printed_commands_keep_what_the_user_gave(tmp_path, monkeypatch, cli, fo
         assert (config.data.label, config.data.order) == ("state", "at")
 
 
-def test_a_command_that_sets_an_option_of_the_user_replaces_it(tmp_path, monkeypatch, cli):
-    """An option of the test file stays while the files are the same."""
+def test_options_of_the_old_file_are_left_out_for_a_converted_one(tmp_path, monkeypatch, cli):
+    """It is UTF-8, and the test file is converted, too."""
     monkeypatch.chdir(tmp_path)
-    for file in ("a.csv", "held.csv"):
-        write(Path(file), *several_labels(random.Random(file)))
-    given = ["a.csv", "--test", "held.csv", "--label", "ticket", "--encoding=latin-1"]
-    said = cli("init", *given, code=2).err
-    assert said
-    said = cli("init", *given[:3], given[-1], code=2).err
-    (command,) = [words for words in commands_in(said) if "solved" in words]
-    cli(*command, "-o", "c.yaml")
-    data = parse_config(Path("c.yaml").read_text()).data
-    assert (data.test, data.encoding, data.label) == ("held.csv", "latin-1", "solved")
+    for file, first in (("a.csv", 0), ("held.csv", 8)):
+        rows = [[*row[:4], {"x": "trüb", "y": "klar"}[row[4]]] for row in measured("<0.5")]
+        names = ["unit_id", "step", "temp", "vib", "state"]
+        write(Path(file), names, rows[first:])
+        Path(file).write_bytes(Path(file).read_text().encode("latin-1"))
+    given = ["--label", "state", "--test", "held.csv", "--encoding", "latin-1"]
+    said = cli("init", "a.csv", *given, "-o", "c.yaml", code=2).err
+    follow_printed(cli, said, "--force")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.test, config.data.label) == ("held-cells.csv", "state")
+    assert {*prepare(config).preprocessing.labels} == {"trüb", "klar"}
