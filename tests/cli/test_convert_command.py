@@ -122,6 +122,13 @@ def test_another_file_is_replaced_only_if_it_is_asked_for(cli):
         (["--to", "filled", "--column", "id", "--sheet"], "--sheet"),
         (["--to", "labelled", "--at", "end"], "last"),
         (["--to", "table"], "--line"),
+        (["--to", "cells", "--rule", "point"], "points"),
+        (["--to", "turned", "--pattern", "("], "--pattern"),
+        (["--to", "dates", "--column", "id", "--pattern", "%Y"], "'b'"),
+        (["--to", "rows", "--value", "b"], "--column"),
+        (["--to", "parts", "--column", "id"], "'b'"),
+        (["--to", "parts"], "--every"),
+        (["--to", "contents", "--column", "id", "--folder", "no"], "no such"),
     ],
 )
 def test_wrong_options_are_refused_and_nothing_is_written(cli, options, said):

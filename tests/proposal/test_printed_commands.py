@@ -152,6 +152,22 @@ def test_ids_of_merged_cells_are_written_in_all_rows(tmp_path, monkeypatch, cli,
     assert {*prepare(config).splits["train"].lengths.tolist()} == {8}
 
 
+@pytest.mark.parametrize("given", [["in/train.csv", "in/test.csv"], ["in"]])
+def test_files_of_all_splits_are_converted(tmp_path, monkeypatch, cli, given):
+    """Their ids are only in the first rows."""
+    monkeypatch.chdir(tmp_path)
+    names = ["unit_id", "step", "temp", "vib", "state"]
+    for split, ids in (("train", 40), ("test", 10)):
+        rows = [[*row] for row in measured("0")[: 8 * ids]]
+        for row in rows:
+            row[0] *= row[1] == 0
+        write(Path(f"in/{split}.csv"), names, rows)
+    follow_printed(cli, cli("init", *given, code=2).err)
+    data = prepare(parse_config(Path("c.yaml").read_text())).splits
+    assert len(data["test"]) == 10
+    assert {*data["train"].lengths.tolist(), *data["test"].lengths.tolist()} == {8}
+
+
 def test_times_that_mark_sequences_and_columns_named_otherwise_are_commands(
     tmp_path, monkeypatch, cli
 ):
