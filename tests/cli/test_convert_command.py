@@ -259,3 +259,12 @@ def test_a_table_without_quotes_is_written_without_them(cli):
     Path("a.tsv").write_text('id\tsize\n1\t5" disk\n\t3"\n')
     cli("convert", "a.tsv", "--to", "filled", "--column", "id")
     assert Path("a-filled.tsv").read_text() == 'id\tsize\n1\t5" disk\n1\t3"\n'
+
+
+def test_a_field_of_headers_of_fasta_becomes_the_label(cli):
+    Path("a.fasta").write_text(">s1|Apis m.|x OS=Homo sapiens OX=9\nAC=\n>s2|Bombus OS=Mus\nGT\n")
+    cli("convert", "a.fasta", "--to", "field", "--name", "OS")
+    headers = [">s1|Apis Homo_sapiens", ">s2|Bombus Mus"]
+    assert Path("a-field.fasta").read_text().splitlines() == [headers[0], "AC=", headers[1], "GT"]
+    cli("convert", "a.fasta", "--to", "field", "--name", "2", "--force")
+    assert Path("a-field.fasta").read_text().startswith(">s1|Apis m.\nAC=\n")

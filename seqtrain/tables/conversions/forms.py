@@ -38,6 +38,7 @@ FORMS = {
     "columns": Form("lines.columns", "Blanks or marks between columns become commas.", ".csv"),
     "contents": Form("rows.contents", "Names of text files become their texts."),
     "dates": Form("cells.dated", "Dates get the year first."),
+    "field": Form("lines.field", "A field of headers of FASTA becomes the label."),
     "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
     "joined": Form("rows.joined", "The cells of columns are joined in a new first column."),
     "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),
