@@ -217,6 +217,9 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         if any(map(names_owner, id.parts)):
             possible = _without_languages(possible, others)
         outcomes = _outcomes_of_steps(without(others, per_id))
+        windows = _windows_by_outcome(columns, id, possible, outcomes, options)
+        if windows is not None:
+            return windows
         try:
             label = choose_label(possible, fewest=1)
         except DataError as error:
@@ -239,6 +242,31 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         if not order:
             order = _order_of_channels(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
+
+
+def _windows_by_outcome(
+    columns: Columns, id: ColumnProfile, possible: Columns, outcomes: Columns, options: InitOptions
+) -> Roles | None:
+    """Return the roles of windows whose label is the only column named like one, or None.
+
+    Args:
+        columns: All columns.
+        id: Column of the id.
+        possible: Columns with one value per id, which may be the label.
+        outcomes: Columns that are named like labels and change within an id, such as is_fraud.
+        options: Options of the user.
+    """
+    if len(outcomes) != 1 or not possible or any(map(names_outcome, possible)):
+        return None
+    named = {"id": [part.name for part in id.parts], "label": [outcomes[0].name]}
+    roles = windowed_roles(columns, options.with_given(**named))
+    if roles is not None:
+        others = options_naming("label", possible[:1])
+        roles.warnings.append(
+            f"{roles.label.shown} is read as the label, for it is named like one; if it is a "
+            f"property of each {id.shown}, name that, such as {others}"
+        )
+    return roles
 
 
 def _outcomes_of_steps(columns: Columns) -> list[ColumnProfile]:

@@ -875,7 +875,7 @@ def test_hashes_of_rows_are_no_sequences_beside_owners_and_times(tmp_path, draw,
                 int(minute % 17 == 0),
             ]
         )
-    names = ["when", "card_number", "shop", "amt", "key", "is_fraud"]
+    names = ["when", "card_number", "shop", "amt", "trans_num", "is_fraud"]
     config, _ = proposed(write(tmp_path / "a.csv", names, rows))
     assert (config.data.id, config.data.order) == ("card_number", "when")
     assert (config.data.label, config.data.window["label"]) == ("is_fraud", "last")
