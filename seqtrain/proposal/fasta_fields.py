@@ -80,6 +80,6 @@ def _commands(fields: dict[str, int], table: Table) -> list[str]:
     lines, rows = list[str](), len(_headers(table))
     for name, labels in fields.items():
         if 2 <= labels <= rows / 2:
-            line, init = converting("field", table.layout, table.file, name=name)
+            line, init = converting("headers", table.layout, table.file, name=name)
             lines += [f"{line}  # {counted(labels, 'label')}"]
     return [*lines, init] if lines else []

@@ -805,13 +805,16 @@ class ColumnProfile:
     def has_one_shape(self) -> bool:
         """True for words of which all have as many letters before and after numbers: K1, K27.
 
-        So are hashes, such as UUIDs, one for each row.
+        So are numbers after a mark, such as #1001, and hashes, such as UUIDs, one for each row.
         """
         texts = [x for x in self.sampled_values if isinstance(x, str) and x]
         if self.is_unique and all(map(HASH.fullmatch, texts)):
             return True
         shapes = {LETTER.sub("a", DIGITS.sub("0", text)) for text in texts}
-        return len(shapes) == 1 and self.words < 1.5 and {"a", "0"} <= set(*shapes)
+        if len(shapes) != 1 or self.words >= 1.5:
+            return False
+        (shape,) = shapes
+        return "0" in shape and ("a" in shape or shape[0] != "0")
 
     # Use
 

@@ -161,8 +161,7 @@ def _holds_sequence(columns: Columns) -> bool:
     steps beside an id of several rows each that has one label. A point is no sequence.
     """
     possible = [x for x in columns if can_be_sequence(x) and not x.holds_points]
-    if any(column.is_measured for column in columns):
-        possible = [column for column in possible if not column.has_one_shape]
+    possible = [column for column in possible if not column.has_one_shape]
     if not possible:
         return False
     ids = [x for x in columns if x.can_be_label and is_code(x) and x.is_contiguous]

@@ -18,7 +18,13 @@ from seqtrain.config import parse_config
 from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import follow_printed, run_conversion, run_line
+from tests.helpers.printed import (
+    commands_in,
+    follow_printed,
+    run_conversion,
+    run_conversions,
+    run_line,
+)
 from tests.proposal.test_forms import draw, follow, name, proposed, recording, sentence, write
 from tests.tables.test_xlsx import write as write_workbook
 
@@ -441,12 +447,9 @@ def test_splits_in_one_archive_are_divided_by_the_printed_command(
     parts = [rows[:60], labels[:60], rows[60:], labels[60:]]
     np.savez("it's all.npz", **dict(zip(names, parts, strict=True)))
     refused = cli("init", "it's all.npz", code=2).err
-    (command,) = re.findall(r"seqtrain:   (python3 .*)", refused)
-    divide, _, init = command.partition(" && seqtrain ")
-    subprocess.run(divide, shell=True, check=True)
-    cli(*shlex.split(init))
-    config = parse_config(Path("it's all-train.yaml").read_text())
-    assert getattr(config.data, split) == f"it's all-{split}.npz"
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert getattr(config.data, split) == f"it's all-tables/{split}.npz"
     data = prepare(config)
     held_out = data.splits[split]
     assert np.bincount(held_out.labels).tolist() == [10, 10, 10]
@@ -573,9 +576,9 @@ def test_channels_first_in_arrays_are_doubted_with_a_command(
         for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
             np.save(f"{given}/{label}_{number}.npy", row)
     said = cli("init", given, "-o", "c.yaml").err
-    write, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
-    subprocess.run(write, shell=True, check=True)
-    said = cli(*shlex.split(init)[1:], "-o", "c.yaml", "--force").err
+    convert, init = commands_in(said)
+    cli(*convert)
+    said = cli(*init, "-o", "c.yaml", "--force").err
     assert "channels come first" not in said
     assert class_counts("c.yaml") == {"u": 12, "v": 12}
     data = prepare(parse_config(Path("c.yaml").read_text()))
@@ -814,9 +817,7 @@ def test_archives_with_an_array_each_are_written_as_arrays(tmp_path, monkeypatch
         signal = np.array(recording(draw, i % 2)[: draw.randint(5, 9)])
         np.savez(f"my pipe/{['leak', 'normal'][i % 2]}_{i:02d}.npz", signal=signal, fs=100)
     refused = cli("init", "my pipe", code=2).err
-    write_arrays, init = re.findall(r"^seqtrain:   (python3 .*) && seqtrain (.*)", refused, re.M)[0]
-    subprocess.run(write_arrays, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     assert class_counts("c.yaml") == {"leak": 12, "normal": 12}
 
 
@@ -871,10 +872,10 @@ def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
     said = cli("init", "all", "-o", "c.yaml").err
     features = prepare(parse_config(Path("c.yaml").read_text())).splits["train"]
     assert {*features.lengths.tolist()} == {40}
-    *stack, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
+    *stack, init = commands_in(said)
     for command in stack:
-        subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml", "--force")
+        cli(*command)
+    cli(*init, "-o", "c.yaml", "--force")
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.group == "subject"
     data = prepare(config)
@@ -887,9 +888,9 @@ def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
     for split in ("train", "test"):
         Path(f"all/{split}/X_{split}.{ending}").unlink()
     refused = cli("init", "all", code=2).err
-    found = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
-    assert {*found[:-1]} == {*stack}
-    cli(*shlex.split(found[-1])[1:], "-o", "c.yaml", "--force")
+    found = commands_in(refused)
+    assert sorted(found[:-1]) == sorted(stack)
+    cli(*found[-1], "-o", "c.yaml", "--force")
     assert parse_config(Path("c.yaml").read_text()).data.group == "subject"
     assert class_counts("c.yaml") == {"c0": 30, "c1": 30, "c2": 30}
 
@@ -1121,10 +1122,7 @@ def test_texts_and_labels_deep_in_json_are_written_as_rows_by_the_printed_comman
     value, name_of_label = nested_rows(draw, form, labels)
     Path("it's.json").write_text(json.dumps(value, indent=indent))
     refused = cli("init", "it's.json", code=2).err
-    lines = " && ".join(re.findall(r"^seqtrain:   (.*)", refused, re.M))
-    write_rows, _, init = lines.partition(" && seqtrain ")
-    subprocess.run(write_rows, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     assert parse_config(Path("c.yaml").read_text()).data.label == name_of_label
     counts = class_counts("c.yaml")
     assert {*counts} == {*labels}
@@ -1330,9 +1328,7 @@ def test_points_are_no_sequences_beside_events(tmp_path, monkeypatch, draw, cli,
             objects.append(each | {"place": [draw.randrange(100), draw.randrange(60)]})
     Path("it's.jsonl").write_text("\n".join(map(json.dumps, objects)))
     said = cli("init", "it's.jsonl", "--label", "won", "-o", "c.yaml").err
-    write, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
-    subprocess.run(write, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "d.yaml")
+    follow_printed(cli, said, "-o", "d.yaml")
     for file in ["c.yaml", "d.yaml"][not others :]:
         data = parse_config(Path(file).read_text()).data
         assert (data.id, data.order, data.label) == ("game", "minute", "won")

@@ -14,7 +14,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import commands_in, follow_printed, run_conversion
+from tests.helpers.printed import commands_in, follow_printed, run_conversion, run_conversions
 from tests.proposal.test_forms import sentence, write
 from tests.tables.test_xlsx import write as write_workbook
 
@@ -226,8 +226,7 @@ def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
     if form == "notes":
         (command,) = re.findall("seqtrain (init .*data.sheet=Coded.*)", refused)
     else:
-        (line,) = re.findall("seqtrain:   (mkdir .*)", refused)
-        subprocess.run(line, shell=True, check=True)
+        run_conversion(cli, refused, "tables")
         command = re.findall("seqtrain (init .*)", refused)[-1] + " -o c.yaml"
     cli(*shlex.split(command))
     config = parse_config(Path("c.yaml").read_text())
@@ -357,9 +356,7 @@ def test_splits_in_one_object_are_written_to_files(tmp_path, monkeypatch, cli, n
     }
     Path("my data.json").write_text(json.dumps(rows, indent=indent))
     refused = cli("init", "my data.json", code=2).err
-    (command, init) = re.findall("seqtrain:   (python3 .*) && seqtrain (init .*)", refused)[0]
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert {*data.preprocessing.labels} == {"p", "q"}
     assert len(data.splits["train"]) == len(data.splits["validation"]) == 60
