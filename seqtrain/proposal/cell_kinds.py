@@ -70,12 +70,6 @@ AMOUNT = (
     rf"{SIGN}(?P<before>(?:[A-Z]{{0,2}}[{CURRENCY_SIGNS}])?)\s?{SIGN}"
     rf"(?:[0-9]+|[0-9]+[.,][0-9]+|{GROUPED_DIGITS})\s?(?P<after>{UNIT})"
 )
-SCALES = {
-    **dict.fromkeys(("k", "K", "tsd", "Tsd"), 1000),
-    **dict.fromkeys(("M", "mn", "mln", "mio", "Mio"), 10**6),
-    **dict.fromkeys(("B", "bn", "Mrd"), 10**9),
-}
-"""Maps units that may stand for a thousand, a million or more to this number."""
 MEASURED = re.compile(
     rf"{SIGN}[0-9]+(?:[.,][0-9]+)?(?:\s?(?:[-–/±]|\+/?-|to|bis|à)\s?[0-9]+(?:[.,][0-9]+)?)?"
     r"(?!\.[a-z])\s?[^\d\s]{0,8}(?:\s[^\d\s]{1,4})?"
@@ -236,12 +230,17 @@ def are_whole(lists: Iterable[Floats]) -> bool:
 
 
 def are_codes(lists: Sequence[Floats] | Floats) -> bool:
-    """Return True if lists hold whole numbers from 0 on that are codes, and no measurements.
+    """Return True if lists hold whole numbers from 0 on that are codes, and no measurements."""
+    return not are_smooth(lists) and are_whole(lists)
 
-    Neighbours of measurements are more similar to each other than to the mean.
+
+def are_smooth(lists: Sequence[Floats] | Floats) -> bool:
+    """Return True if neighbours in lists are more similar to each other than to the mean.
+
+    Measurements one after the other are.
     """
     roughness = 0.0
     for numbers in lists:
         if len(numbers):
             roughness += (np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var()
-    return roughness >= 0 and are_whole(lists)
+    return roughness < 0

@@ -9,18 +9,19 @@ from typing import Any
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
+from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
 from seqtrain.proposal.divisions import refuse_labels_before_blanks
-from seqtrain.proposal.doubts import command_without_row, odd_lines
+from seqtrain.proposal.doubts import lines_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.fasta_fields import commands_for_header_fields, refuse_fields
 from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.profile import MOST_MARKS, Columns
 from seqtrain.proposal.roles import Roles, odd_numbers, set_command
-from seqtrain.proposal.shell import replacing_cells, rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import better_reading
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import FILE
+from seqtrain.tables.conversions.cells import LIMIT
 from seqtrain.tables.delimited import REPEATED_HEADER
 from seqtrain.tables.join import DIFFERENT_ROWS, NO_ROW
 from seqtrain.text import counted, listed, quote
@@ -33,8 +34,6 @@ FAULTS_OF_KEYS = (NO_ROW, DIFFERENT_ROWS)
 """Parts of the reasons of rows whose key isn't in a joined file, or has several rows there."""
 HOLD_NO_DATA = (*FAULTS_OF_KEYS, REPEATED_HEADER)
 """Parts of the reasons of rows of which any number may be left out."""
-LIMIT = re.compile(r"[<>]=? ?[0-9.]+")
-"""Cell for a value below or above the range of an instrument, such as <0.5."""
 MOST_UNIQUE = 2
 """Largest number of rows that may all have different labels, without a validation file."""
 
@@ -55,9 +54,9 @@ def check_dropped(found: Findings) -> None:
     lines, commands = list[str](), list[str]()
     for own, line in odd_lines(columns, table):
         lines.append(f"{table.name}: {line}")
-        command = command_without_row(own, table)
-        if command:
-            commands += [f"{table.name}: if this row holds units or no data:", f"  {command}"]
+        without = lines_without_row(own, table)
+        if without:
+            commands += [f"{table.name}: if this row holds units or no data:", *without]
     advice = "write missing numbers as blank cells or NA"
     setting = setting_for_missing(columns, table)
     if setting and not commands:
@@ -94,12 +93,11 @@ def setting_for_missing(columns: Columns, table: Table) -> str:
 def _command_for_limits(table: Table, columns: Columns) -> list[str]:
     """Return a command that replaces limits such as <0.5 by their number, or [] for other cells."""
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
-    file = table.only_file
-    if file is None or not all(map(LIMIT.fullmatch, marks)) or not table.is_delimited:
+    if not all(map(LIMIT.fullmatch, marks)) or not can_be_converted(table):
         return []
-    code = f"{replacing_cells(sorted(marks))}/$2 =~ tr{{<>= }}{{}}dr/ge"
-    command, _ = rewriting(["perl", "-pe", code], file, "limits")
-    return [f"{table.name}: to read a limit such as {min(marks)} as its number:", f"  {command}"]
+    options = {"rule": "limits", "column": [column.name_text for column in columns]}
+    lines = table_conversion_lines(table, "cells", **options)
+    return [f"{table.name}: to read a limit such as {min(marks)} as its number:", *lines]
 
 
 def check_bad_rows(table: Table, roles: Roles, facts: Facts) -> None:

@@ -1,19 +1,16 @@
 """Tables with a column of texts for each class, or a column of numbers for each sequence."""
 
-import json
 import re
 import shlex
-from collections.abc import Sequence
 
 import numpy as np
 
 from seqtrain.errors import DataError
+from seqtrain.proposal.conversions import table_conversion_lines
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE
-from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.proposal.wide import largest_groups
 from seqtrain.text import listed
 
@@ -21,18 +18,6 @@ FEWEST_WORDS, DISTINCT_SHARE = 2, 0.9
 """Fewest words of a text, on average, and smallest share of texts that differ."""
 CLASS_COLUMN = re.compile(r"[^\W\d_]+(?:[ _-][^\W\d_]+)?")
 """Name of a column that may be a class: one or two words."""
-MELTING = (
-    'import csv, sys; m = %s; r = csv.DictReader(sys.stdin, delimiter=m, restval=""); '
-    'w = csv.writer(sys.stdout); w.writerow(["label", "text"]); '
-    "w.writerows([k, x[k]] for x in r for k in sys.argv[1:] if x[k].strip())"
-)
-"""Program that writes a row for each text, with the name of its column as the label."""
-TURNING_TABLES = (
-    'import csv, sys; w = csv.writer(sys.stdout); w.writerow([sys.argv[1], "series"]); '
-    "c = zip(*csv.reader(sys.stdin, delimiter=%s)); w.writerows([n.strip(), "
-    '" ".join(v or "nan" for v in x)] for n, *x in c if n.strip() not in sys.argv[2:])'
-)
-"""Program of Python that writes the name of each column and its numbers as a row."""
 
 
 def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
@@ -45,13 +30,11 @@ def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
     texts = [column for column in columns if not _numbers_rows(column)]
     if len(texts) < 2 or not all(map(_may_be_class, texts)):
         return
-    code = MELTING % json.dumps(delimiter_of(table))
     names = [column.name_text for column in texts]
-    command = ["python3", "-c", code, *names]
     raise DataError(
         f"{table.name}: no column has values that repeat as labels do; if the names of columns are "
         f"the labels ({listed(names)}), write a row for each text:",
-        *rewritten(command, table.file, "texts", ending=".csv"),
+        *table_conversion_lines(table, "texts", column=names),
         "else add a column of labels, and give --label COLUMN",
     )
 
@@ -74,7 +57,7 @@ def refuse_columns_of_sequences(table: Table, columns: Columns) -> None:
         raise DataError(
             f"{table.name}: no column has values that repeat as labels do, and {first.shown} sorts "
             "the rows; if each other column is a sequence, write it as a row:",
-            *_turned(table, [first.name_text], "name"),
+            *table_conversion_lines(table, "turned", name="name", other=[first.name_text]),
             "and add a column of labels, or give a file with the label of each name, too",
         )
 
@@ -94,22 +77,10 @@ def refuse_names_of_sequences(table: Table, other: Table) -> None:
             raise DataError(
                 f"{table.name}: {key.shown} of {other.name} has names of its columns; to write "
                 "each of these as a row, with its numbers in a cell:",
-                *_turned(table, others, key.name, shlex.quote(other.path)),
+                *table_conversion_lines(
+                    table, "turned", shlex.quote(other.path), name=key.name, other=others
+                ),
             )
-
-
-def _turned(table: Table, others: Sequence[str], key: str, *given: str) -> list[str]:
-    """Return lines with a command that writes the columns of a table as rows of series.
-
-    Args:
-        table: The table.
-        others: Names of the columns that are no sequences.
-        key: Name of the column of the names.
-        given: Further files for `seqtrain init`, as a shell reads them.
-    """
-    code = TURNING_TABLES % json.dumps(delimiter_of(table))
-    command = ["python3", "-c", code, key, *others]
-    return rewritten(command, table.file, "turned", *given, ending=".csv")
 
 
 def _numbers_rows(column: ColumnProfile) -> bool:

@@ -8,12 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from seqtrain.files.reading import compression_of, uncompressed
+from seqtrain.files.reading import uncompressed
+from seqtrain.proposal.conversions import can_be_converted, reading_options
 from seqtrain.proposal.file_names import inside
 from seqtrain.proposal.profile import REPEATS, ColumnProfile, Columns
+from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import form_of_file
-from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.blocks import FILE, LABEL
+from seqtrain.tables.conversions.forms import conversion_lines
 from seqtrain.tables.formats import resolve_format
 
 MOST_CLASSES = 50
@@ -22,6 +24,8 @@ FEWEST_PIECES, SIZES = 10, (128, 64, 32, 16, 8)
 """Fewest pieces of the smallest class into which time steps are cut, and the sizes of a piece."""
 CLASS_NAME = re.compile(r"[^\W\d_]+(?:[ ._&+,'-]+[^\W\d_]+)*[ ._-]?\d*")
 """Words, and perhaps a number: no code."""
+PART = "part"
+"""Name of the column with the number of a piece."""
 SIMILAR = 0.5
 """Rows are similar if they differ by less than this share of the difference of any two rows."""
 LAST_PART, FIRST_PART = re.compile("[^._ -]*$"), re.compile("^[^._ -]*")
@@ -71,40 +75,32 @@ def may_be_steps(table: Table, columns: Columns) -> bool:
 
 
 def commands_for_pieces(table: Table) -> list[str]:
-    """Return lines with commands that join files of a class each, or an empty list.
+    """Return lines with commands that read files of a class each as time steps, or an empty list.
 
-    A row of such a file may be a time step. A sequence has the rows of one value of a column, such
-    as trial, that begins again in each file. If there is none, a file is cut into pieces.
+    A sequence has the rows of a file with one value of a column, such as trial, that begins again
+    in each file. If there is none, a command numbers pieces of each file.
     """
-    files = table.layout.train
-    if len(files) == 1 and os.path.isdir(files[0]):
-        known = inside(files[0])[0]
+    given = table.layout.train
+    files = given
+    if len(given) == 1 and os.path.isdir(given[0]):
+        known = inside(given[0])[0]
         files = [path for path in known if resolve_format(path, "auto") == table.format]
     label = str(next(iter(table.options.named("label")), LABEL))
-    is_text = table.is_delimited and not any(map(compression_of, files))
-    if not is_text or not are_classes(files, table.layout.pattern, label):
+    if not can_be_converted(table) or not are_classes(files, table.layout.pattern, label):
         return []
-    mark = form_of_file(files[0], table.dialect).delimiter
-    code = r'FNR == 1 {name = FILENAME; gsub(/.*\/|\.[^.]*$/, "", name)'
-    options, first = "--no-header --label 0 --id 1", 1
-    if table.header:
-        code += '; if (NR == 1) print "label", "part", $0; next'
-        options, first = "--label label --id part", 2
     repeated = next(filter(partial(_begins_again, table), table.columns), None)
-    if repeated is None:
-        rows = table.rows // len(files)
-        size = next((size for size in SIZES if rows >= FEWEST_PIECES * size), SIZES[-1])
-        part = f"int((FNR - {first}) / {size})"
-        found = f"if a file is one recording, and a row a time step, cut it every {size} rows:"
-    else:
-        part = f"${table.columns.index(repeated) + 1}"
+    if repeated is not None:
         found = f"if the rows of one {repeated.shown} of a file are a sequence:"
-    code += f'}} {{print name, name "-" {part}, $0}}'
-    given = [path if os.sep in path else f"./{path}" for path in files]  # a=b.csv is no assignment
-    command = shlex.join(["awk", f"-F{mark}", "-v", f"OFS={mark}", code, *given])
-    folder = os.path.basename(os.path.dirname(os.path.abspath(files[0])))
-    target = shlex.quote(f"./{folder}-parts.{table.format}")
-    return [found, f"  {command} > {target}", f"  seqtrain init {target} {options}"]
+        return [found, init_line(*given, "--id", FILE, "--id", repeated.name_text)]
+    rows = table.rows // len(files)
+    size = next((size for size in SIZES if rows >= FEWEST_PIECES * size), SIZES[-1])
+    part = PART
+    if table.header is False:
+        part = str(sum(isinstance(column.name, int) for column in table.columns))
+    options = shlex.join(["--id", FILE, "--id", part])
+    found = f"if a file is one recording, and a row a time step, cut it every {size} rows:"
+    reading = reading_options(table)
+    return [found, *conversion_lines("parts", given, options, every=size, **reading)]
 
 
 def _begins_again(table: Table, column: ColumnProfile) -> bool:

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
+from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
 from seqtrain.proposal.names import LEVEL_OF_QUARTERS, PARTS, level_of, may_count_down
-from seqtrain.proposal.one_recording import is_plain_table
 from seqtrain.proposal.order import IdRows, Order, is_known
 from seqtrain.proposal.profile import ColumnProfile, determines
 from seqtrain.proposal.roles import Roles, options_naming
-from seqtrain.proposal.shell import rewriting
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import awk_of
 
 
 def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
@@ -24,7 +22,7 @@ def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
         *coarse, last = roles.order.columns
         is_after_part = last.is_duration and any(map(_is_part, coarse))
         if may_count_down(last) or is_after_part:
-            yield _doubt(coarse, last, table)
+            yield from _doubt(coarse, last, table)
         if coarse or may_count_down(last):
             return
     coarse = list(roles.order.columns)
@@ -34,7 +32,7 @@ def countdown_doubts(roles: Roles, table: Table) -> Iterator[str]:
     for column in roles.columns:
         is_time = column.kind in ("number", "time") and may_count_down(column)
         if is_time and is_known(column, roles.id) and _sorts_falling(column, coarse, roles.id):
-            yield _doubt(coarse, column, table)
+            yield from _doubt(coarse, column, table)
 
 
 def _is_part(column: ColumnProfile) -> bool:
@@ -50,13 +48,13 @@ def _sorts_falling(column: ColumnProfile, coarse: list[ColumnProfile], id: Colum
     return rows.mostly_differ_in(column) and bool((rows.steps(column) > 0).any())
 
 
-def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> str:
-    """Return the doubt about a column that may count down within those before it."""
-    advice = f"write a minus before the cells of {column.shown}, and sort by it (--order)"
-    if is_plain_table(table, table.columns):
-        path, place = table.file, table.columns.index(column) + 1
-        code = f'NR >= {table.lines[0]} && NF {{${place} = "-" ${place}}} 1'
-        line, target = rewriting(awk_of(table, code), path, "turned")
-        options = options_naming("order", [*coarse, column])
-        advice = f"{line}; then seqtrain init {target} {options}"
-    return f"if {column.shown} counts down within a sequence, as the clock of a game does: {advice}"
+def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> Iterator[str]:
+    """Yield lines of the doubt about a column that may count down within those before it."""
+    yield (
+        f"if {column.shown} counts down within a sequence, as the clock of a game does: write a "
+        "minus before its cells, and sort by it (--order)"
+    )
+    if table.has_named_columns and can_be_converted(table):
+        options = {"rule": "minus", "column": [column.name_text]}
+        order = options_naming("order", [*coarse, column])
+        yield from table_conversion_lines(table, "cells", order, **options)

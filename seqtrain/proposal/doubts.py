@@ -1,20 +1,26 @@
 """Doubts about the columns of training data, for `seqtrain init` and `seqtrain data`."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
-from unicodedata import category, normalize
+from unicodedata import normalize
 
 import numpy as np
 
 from seqtrain.config import Config
 from seqtrain.errors import DataError
+from seqtrain.proposal.conversions import (
+    can_be_converted,
+    names_in_files,
+    reading_options,
+    table_conversion_lines,
+)
 from seqtrain.proposal.events import fields_of, object_doubts
 from seqtrain.proposal.file_names import split_of
 from seqtrain.proposal.names import DECISIONS, is_decision
-from seqtrain.proposal.nested import beginning_of_objects
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.prediction import telling_words
@@ -27,17 +33,12 @@ from seqtrain.proposal.roles import (
     owner_of,
     tells_label,
 )
-from seqtrain.proposal.shell import (
-    perl_literal,
-    replacing_cells,
-    rewriting,
-    rewritten_at_once,
-    set_option,
-)
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
+from seqtrain.tables.conversions.cells import likely_meaning
+from seqtrain.tables.conversions.forms import conversion, converted_name
 from seqtrain.text import counted, listed, quote
 
 MOST_SHOWN = 3
@@ -47,24 +48,8 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 """Cell of a row of totals."""
-FORMAT = "Cf"
-"""Category of Unicode of characters without width."""
-PADDED_NUMBER = re.compile(r"0*(?P<digits>[0-9]+?)(?:,0{1,2})?")
-"""A whole number with zeros before it, or after its decimal comma."""
-CELL_MARKS, JSON_MARKS = set(',;|\t"'), set('"\\/')
-"""Characters of labels that csv and tsv, and JSON, may write in another way."""
-ROWS_WITH_VALUE = (
-    'import csv, sys; r = csv.reader(sys.stdin, delimiter="%s"); '
-    'w = csv.writer(sys.stdout, delimiter="%s"); h = next(r); w.writerow(h); k, v = sys.argv[1:]; '
-    "at = [x.strip() for x in h].index(k); w.writerows(x for x in r if x and x[at].strip() == v)"
-)
-"""Program of Python that writes the rows of csv with a value in a column."""
-OBJECTS_WITH_VALUE = "[print(json.dumps(x)) for x in r if str(x.get(k)).strip() == v]"
-"""Program of Python that prints the objects with a value in a field."""
 IN_BRACKETS = re.compile(r"(?:\[[^][\s]+\])+")
 """Symbols in brackets without blanks between, as SELFIES write molecules: [C][=C][O]."""
-LINE_FORMATS = ("csv", "tsv", "txt")
-"""Formats whose cells a command for a shell can replace."""
 
 
 def column_doubts(config: Config) -> Iterator[str]:
@@ -149,8 +134,8 @@ def odd_lines(columns: Columns, table: Table) -> Iterator[tuple[list[ColumnProfi
         yield own, f"{found}; the others are {' and '.join(kinds)}"
 
 
-def command_without_row(columns: Columns, table: Table) -> str:
-    """Return a command that removes the only row with odd cells of columns, or "".
+def lines_without_row(columns: Columns, table: Table) -> list[str]:
+    """Return lines with a command that removes the only row with odd cells of columns, or [].
 
     Such a row is the first one, as units below the names are, or has odd cells in several columns.
 
@@ -158,13 +143,19 @@ def command_without_row(columns: Columns, table: Table) -> str:
         columns: Columns with odd cells in the same rows.
         table: The table.
     """
-    rows, file = np.flatnonzero(columns[0].is_odd), table.only_file
-    is_one = len(rows) == 1 and columns[0].owners is None
-    if file is None or table.format not in LINE_FORMATS:
-        return ""
+    rows, first = np.flatnonzero(columns[0].is_odd), columns[0]
+    is_one = len(rows) == 1 and first.owners is None
     if not is_one or (rows[0] and len(columns) == 1):
-        return ""
-    return rewriting(["sed", f"{table.lines[rows[0]]}d"], file, "rows")[0]
+        return []
+    return _lines_without(first, [str(first.values[first.codes[rows[0]]])], table)
+
+
+def _lines_without(column: ColumnProfile, cells: Sequence[str], table: Table) -> list[str]:
+    """Return lines with a command that removes the rows with some cells of a column, or []."""
+    if not can_be_converted(table) or table.format == "txt":
+        return []
+    texts = [cell.strip() for cell in cells]
+    return table_conversion_lines(table, "rows", column=[column.name_text], without=texts)
 
 
 def odd_cells(column: ColumnProfile, table: Table) -> str:
@@ -233,25 +224,18 @@ def spelled_alike(label: ColumnProfile, separator: str | None, table: Table) -> 
         for part in parts if label.are_texts else ():
             counts[part.strip()] += count
     for name, count in counts.items():
-        same.setdefault(_likely_meaning(name), Counter())[name] = count
+        same.setdefault(likely_meaning(name), Counter())[name] = count
     groups = [[name for name, _ in own.most_common()] for own in same.values() if len(own) > 1]
     if not groups:
         return
     shown = [" and ".join(f"{_quoted_fully(x)} ({counts[x]:,})" for x in own) for own in groups]
     advice = "if they mean the same, spell them alike"
-    command = None if separator else _respelling(label, groups, table)
-    if command is not None:
-        advice += f": {command}"
     yield f"labels that may be spellings of one: {listed(shown, MOST_SHOWN)}; {advice}"
-
-
-def _likely_meaning(label: str) -> str:
-    """Return what a label likely means: it without case, blanks, and marks that aren't seen."""
-    seen = "".join(x for x in normalize("NFC", label) if category(x) != FORMAT)
-    number = PADDED_NUMBER.fullmatch(seen.strip())
-    if number is not None:
-        return number["digits"]
-    return " ".join(seen.split()).casefold()
+    is_elsewhere = table.layout.joins or table.layout.pattern  # in a file, or in its name
+    if separator is None and not is_elsewhere and can_be_converted(table):
+        spellings = [own[0] for own in groups]
+        columns = names_in_files(table, [label])
+        yield from table_conversion_lines(table, "spelled", column=columns, value=spellings)
 
 
 def _quoted_fully(label: str) -> str:
@@ -259,34 +243,6 @@ def _quoted_fully(label: str) -> str:
     if normalize("NFC", label) != label:
         return ascii(label)
     return quote(label, 30)
-
-
-def _respelling(label: ColumnProfile, groups: Sequence[Sequence[str]], table: Table) -> str | None:
-    """Return a command that writes the first label of each group in place of the others, or None.
-
-    There is none for several files, binary ones, and labels with marks that a format escapes, or
-    that aren't cells of the file, but of a joined one or parts of its name.
-    """
-    format, file = table.format, table.only_file
-    marks = JSON_MARKS if format == "jsonl" else CELL_MARKS
-    labels = [name for own in groups for name in own]
-    is_plain = all(name.isprintable() and marks.isdisjoint(name) for name in labels)
-    if table.layout.joins or table.layout.pattern:
-        return None
-    if file is None or format not in (*LINE_FORMATS, "jsonl") or not is_plain:
-        return None
-    if format == "jsonl" and not all(map(str.isascii, labels)):  # they may be written as \u00e9
-        return None
-    edits = list[str]()
-    for first, *others in groups:
-        for other in others:
-            if format == "jsonl":
-                key = perl_literal(label.name_text.rpartition(".")[2])
-                found = rf's/("{key}"\s*:\s*"\s*){perl_literal(other)}(?=\s*")/${{1}}'
-            else:
-                found = f"{replacing_cells([other])}/"
-            edits.append(f"{found}{perl_literal(first)}/g")
-    return rewriting(["perl", "-pe", "; ".join(edits)], file, "labels")[0]
 
 
 def shared_owner(owner: ColumnProfile | None, config: Config) -> Iterator[str]:
@@ -337,7 +293,6 @@ def rows_of_totals(roles: Roles, table: Table) -> Iterator[str]:
 
     Where a row is a sequence, those without a label are left out already.
     """
-    path, format = table.only_file, table.format
     for column in table.columns:
         for row in range(max(0, table.rows - MOST_TOTALS), table.rows):
             if roles.id is None and roles.label.is_blank[row]:
@@ -346,13 +301,11 @@ def rows_of_totals(roles: Roles, table: Table) -> Iterator[str]:
             cell = column.values[code]
             if not isinstance(cell, str) or not TOTAL.fullmatch(cell) or column.counts[code] > 1:
                 continue
-            advice = "if so, remove it"
-            if path is not None and row == table.rows - 1 and format in ("csv", "tsv"):
-                advice += f" by {rewriting(['sed', '$d'], path, 'rows')[0]}"
             yield (
                 f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
-                f"{column.shown} is {quote(cell, 30)}; {advice}"
+                f"{column.shown} is {quote(cell, 30)}; if so, remove it"
             )
+            yield from _lines_without(column, [cell], table)
 
 
 def told_by_ends(columns: Columns, label: ColumnProfile) -> Iterator[str]:
@@ -441,18 +394,17 @@ def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:
 
 def symbols_in_brackets(roles: Roles, table: Table) -> Iterator[str]:
     """Yield a warning with a command if symbols in brackets would be read by characters."""
-    file = table.only_file
-    is_text = table.format in (*LINE_FORMATS, "jsonl")
-    if file is None or roles.kind != "text" or not is_text:
+    if roles.kind != "text" or not can_be_converted(table):
         return
     for column in roles.sequence:
         texts = [x for x in column.sampled_values if isinstance(x, str) and x]
         if texts and all(map(IN_BRACKETS.fullmatch, texts)):
-            command = rewritten_at_once(["sed", r"s/\]\[/] [/g"], file, "symbols")
             yield (
                 f"{column.shown} holds symbols in brackets, such as {quote(texts[0], 30)}, which "
-                f"are read by characters; to read each as one: {command}"
+                "are read by characters; to read each as one, write blanks between"
             )
+            columns = names_in_files(table, [column])
+            yield from table_conversion_lines(table, "cells", rule="symbols", column=columns)
 
 
 def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
@@ -463,15 +415,11 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
         if not found:
             continue
         rows = sum(int(column.counts[column.values.index(x)]) for x in found)
-        advice, file = "leave them out", table.only_file
-        if table.format == "jsonl" and file is not None:
-            pattern = rf'"{column.name}"\s*:\s*"({"|".join(found)})"'
-            command = rewritten_at_once(["grep", "-vE", pattern], file, "answered")
-            advice = f"to leave them out: {command}"
         yield (
             f"{column.shown} of {counted(rows, 'row')} in {column.rows:,} is {' or '.join(found)}, "
-            f"and they are used as the others are; {advice}"
+            "and they are used as the others are; leave them out"
         )
+        yield from _lines_without(column, found, table)
 
 
 def rows_of_splits(roles: Roles, table: Table) -> Iterator[str]:
@@ -484,21 +432,17 @@ def rows_of_splits(roles: Roles, table: Table) -> Iterator[str]:
     if column is None:
         return
     found = f"{column.shown} holds names of splits, but all rows are read as one; "
-    file, code, ending = table.only_file, "", None
-    if table.has_named_columns:
-        mark = delimiter_of(table)
-        code = ROWS_WITH_VALUE % (mark, mark)
-    elif table.format == "jsonl" and file is not None and "." not in column.name_text:
-        code = f"{beginning_of_objects(table)}k, v = sys.argv[1:]; {OBJECTS_WITH_VALUE}"
-        ending = ".jsonl"
-    if file is None or not code:
+    file = table.only_file
+    if file is None or not can_be_converted(table) or table.layout.joins:
         yield f"{found}write the rows of each split into a file of its own, such as test.csv"
         return
     targets, others = dict[str | None, str](), list[str]()
     yield f"{found}to keep those of test apart, write a file for each:"
+    stem, ending = os.path.splitext(converted_name(file, "rows"))
     for name in filter(None, map(str, column.values)):
-        command = ["python3", "-c", code, column.name_text, name]
-        line, target = rewriting(command, file, name.lower(), ending)
+        options = {"column": names_in_files(table, [column]), "value": name.strip()}
+        output = f"{stem.removesuffix('rows')}{name.strip().lower()}{ending}"
+        line, target = conversion("rows", file, **options, **reading_options(table), output=output)
         yield f"  {line}"
         split = split_of(name)
         if targets.setdefault(split, target) != target:

@@ -302,7 +302,8 @@ def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOpti
         texts = [content[at] for at in mixed]
         chosen = CHOSEN_FAMILIES.get(options.get("tokenizer", ""))
         facts.family = Family(chosen) if chosen else family_of(texts)
-        if options.kind == "text" and facts.family.name == "symbols":
+        are_texts = options.kind == "text" or len(roles.sequence) > 1
+        if are_texts and facts.family.name == "symbols":
             facts.family = Family("words", keeps_case=True)
         facts.texts = texts[:TIMED_TEXTS]
         tokenizer = FAMILY_TOKENIZERS.get(facts.family.name, "char")

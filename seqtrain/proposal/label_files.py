@@ -1,7 +1,6 @@
 """Files with the labels of recordings: a row for each recording, found by its name."""
 
 import glob
-import json
 import os
 import re
 import shlex
@@ -9,16 +8,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from seqtrain.errors import DataError
-from seqtrain.files.reading import compression_of, uncompressed
+from seqtrain.files.reading import uncompressed
+from seqtrain.proposal.conversions import (
+    can_be_converted,
+    reading_options,
+    table_conversion_lines,
+)
 from seqtrain.proposal.file_names import FEWEST_FILES
 from seqtrain.proposal.first_lines import holds_numbers
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.reading import ReadingProgress, read_alone
-from seqtrain.proposal.shell import init_line, rewriting, rewritten
-from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import form_of_file
-from seqtrain.tables.blocks import FILE, FOLDER, LABEL, Dialect
-from seqtrain.tables.formats import resolve_format
+from seqtrain.proposal.shell import init_line
+from seqtrain.tables.blocks import FILE, FOLDER
+from seqtrain.tables.conversions.forms import conversion
 from seqtrain.tables.sources import matching_files
 from seqtrain.text import display_name, quote
 
@@ -26,24 +28,6 @@ MOSTLY_DIFFERENT = 0.8
 """Smallest share of different keys: a few rows may be there twice."""
 RECORDING = "recording"
 """Name of the column with the key of a recording, if that of the file can't be used."""
-SHORTENING = (
-    'import csv, os, sys; r = csv.reader(sys.stdin, delimiter="%s"); '
-    'w = csv.writer(sys.stdout, delimiter="%s"); '
-    'name = lambda x: os.path.splitext(os.path.basename(x.replace(chr(92), "/")))[0]; '
-    "%sw.writerows([*x[:%d], name(x[%d]), *x[%d:]] for x in r if x)"
-)
-"""Program of Python that writes names of files in a column of csv without folders and endings."""
-
-
-TEXTS_TO_ROWS = (
-    "import csv, json, os, sys; folder, key = sys.argv[1:]; "
-    "stem = lambda x: os.path.splitext(os.path.basename(x))[0]; "
-    'files = {stem(x): os.path.join(folder, x) for x in os.listdir(folder) if x[-4:] == ".txt"}; '
-    'read = lambda x: open(x, encoding="utf-8", errors="replace").read(); '
-    'rows = [(stem(row.pop(key)), row) for row in csv.DictReader(sys.stdin, delimiter="%s")]; '
-    '[print(json.dumps({**row, "text": read(files[x])})) for x, row in rows if x in files]'
-)
-"""Program of Python that writes a row of JSON for each text of a folder that is in a csv."""
 
 
 class LabelFile(NamedTuple):
@@ -104,12 +88,11 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
     Raises:
         DataError: The error has a command that writes the names as the recordings have them.
     """
-    dialect = Dialect(resolve_format(path, "auto") or "csv")
-    if dialect.format not in ("csv", "tsv") or compression_of(path):
-        return
     stems = {_stem(each) for each in recordings}
     table = read_alone(path, ReadingProgress())
-    for index, column in enumerate(table.columns):
+    if not can_be_converted(table):
+        return
+    for column in table.columns:
         values = list(map(str, column.values))
         known = [_stem(value) for value in values]
         if len(stems) != len(recordings) or len(stems) >= 2 * len(stems.intersection(known)):
@@ -119,18 +102,18 @@ def refuse_other_names(path: str, recordings: Sequence[str], given: Sequence[str
         has_names = isinstance(column.name, str)
         if known == values and has_names:  # something else is wrong
             continue
-        if known != values:
-            found, advice = "with other folders or endings", "to write them without"
+        options: dict[str, Any] = {"column": [column.name_text]}
+        if has_names:
+            found, advice, form = "with other folders or endings", "to write them without", "cells"
+            options["rule"] = "stems"
         else:
-            found, advice = "below no name of a column", "to write names of columns"
-        mark = form_of_file(path, dialect).delimiter
-        header = "" if has_names else f"w.writerow({json.dumps(header_of(table, index))}); "
-        code = SHORTENING % (mark, mark, header, index, index, index + 1)
-        line, target = rewriting(["python3", "-c", code], path, "names")
+            found, advice, form = "below no name of a column", "to write names of columns", "named"
+            options["name"] = RECORDING
+        command, target = conversion(form, path, **options, **reading_options(table))
         raise DataError(
             f"{display_name(path)}: {column.shown} has names of recordings {found}, such as "
             f"{quote(values[0], 40)}; {advice}:",
-            f"  {line}",
+            f"  {command}",
             f"  seqtrain init {shlex.join(given)} {target}",
         )
 
@@ -149,11 +132,12 @@ def refuse_labelled_texts(path: str, folder: str, options: InitOptions) -> None:
     """
     if options.get("format", "txt") != "txt":
         return
-    dialect = Dialect(resolve_format(path, "auto") or "csv")
     texts = {_stem(name) for name in os.listdir(folder) if name.endswith(".txt")}
-    if len(texts) < FEWEST_FILES or dialect.format not in ("csv", "tsv") or compression_of(path):
+    if len(texts) < FEWEST_FILES:
         return
     table = read_alone(path, ReadingProgress())
+    if not can_be_converted(table):
+        return
     for column in table.columns:
         known = {_stem(str(value)) for value in column.values}
         if not isinstance(column.name, str) or 2 * len(texts & known) <= len(texts):
@@ -166,26 +150,11 @@ def refuse_labelled_texts(path: str, folder: str, options: InitOptions) -> None:
                 f"{shown}, which hold lines of numbers; if a line is a time step:",
                 init_line(folder, path, "--format", "csv"),
             )
-        code = TEXTS_TO_ROWS % form_of_file(path, dialect).delimiter
-        command = ["python3", "-c", code, folder, column.name]
+        contents = {"column": [column.name], "folder": folder}
         raise DataError(
             f"{shown}; to write each text beside its label:",
-            *rewritten(command, path, "texts", ending=".jsonl"),
+            *table_conversion_lines(table, "contents", **contents),
         )
-
-
-def header_of(table: Table, key: int, name: str = RECORDING) -> list[str]:
-    """Return a name for each column of a file of labels without names.
-
-    Args:
-        table: The file.
-        key: Index of the column of the key.
-        name: Name of the key.
-    """
-    size = len(table.columns)
-    names = [LABEL if size == 2 else f"column_{index}" for index in range(size)]
-    names[key] = name
-    return names
 
 
 def _stem(path: str) -> str:

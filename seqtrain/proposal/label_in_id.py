@@ -1,30 +1,21 @@
 """Ids of which the label is a part, such as a writer, a letter, and the number of a repetition."""
 
-import json
 import shlex
 from itertools import combinations
 
 from seqtrain.errors import DataError, either
+from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
 from seqtrain.proposal.names import is_code_or_owner, is_part_of_id
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
 from seqtrain.proposal.profile import ColumnProfile, Columns, JoinedColumn, joined_column
 from seqtrain.proposal.roles import Roles, columns_named, set_command
-from seqtrain.proposal.shell import rewritten
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.text import listed
 
 MOST_ID_COLUMNS = 2
 """Largest number of columns that are an id together with the label."""
 SEQUENCE_ID = "sequence_id"
 """Name of the column that the printed command writes."""
-JOINED_KEYS = (
-    "import csv, sys; m = %s; r = csv.reader(sys.stdin, delimiter=m); h = next(r); "
-    "k = [h.index(x) for x in sys.argv[1:]]; w = csv.writer(sys.stdout, delimiter=m); "
-    f'w.writerow(["{SEQUENCE_ID}", *h]); '
-    'w.writerows(["/".join(x[i] for i in k), *x] for x in r if x)'
-)
-"""Program that writes the cells of some columns joined, as a first column."""
 
 
 def refuse_given_ids_with_label(table: Table, columns: Columns, options: InitOptions) -> None:
@@ -64,13 +55,11 @@ def _lines(table: Table, parts: Columns, label: ColumnProfile) -> list[str]:
         f"--id: the rows of one {shown} stand together, and {label.shown} is the label, which an "
         "input to predict lacks; "
     ]
-    file = table.only_file
-    if file is not None and table.has_named_columns:
-        code = JOINED_KEYS % json.dumps(delimiter_of(table))
-        command = ["python3", "-c", code, *(part.name_text for part in parts)]
+    if table.has_named_columns and can_be_converted(table):
+        names = [part.name_text for part in parts]
         options = shlex.join(["--id", SEQUENCE_ID, "--label", label.name_text])
         lines[0] += "if they are a sequence, write a column that names it:"
-        lines += rewritten(command, file, "sequences", options)
+        lines += table_conversion_lines(table, "joined", options, column=names, name=SEQUENCE_ID)
     else:
         advice = either(f"{INIT_COMMAND} --id {SEQUENCE_ID}", f"id={SEQUENCE_ID!r}")
         lines[0] += f"if they are a sequence, add a column that names it, and give {advice}"

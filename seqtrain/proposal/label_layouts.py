@@ -1,6 +1,5 @@
 """Layouts with labels in other files: pairs of files, and a file with a row for each recording."""
 
-import json
 import math
 import os
 import shlex
@@ -15,6 +14,7 @@ import numpy as np
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
 from seqtrain.proposal.class_columns import refuse_names_of_sequences
+from seqtrain.proposal.conversions import can_be_converted, reading_options
 from seqtrain.proposal.file_names import (
     FEWEST_FILES,
     NUMBER_IN_NAME,
@@ -31,7 +31,6 @@ from seqtrain.proposal.file_names import (
 from seqtrain.proposal.first_lines import begin_with_labels
 from seqtrain.proposal.joined_ids import MOST_COLUMNS, MOST_PARTS
 from seqtrain.proposal.label_files import (
-    header_of,
     label_file,
     pattern_of,
     refuse_labelled_texts,
@@ -42,12 +41,11 @@ from seqtrain.proposal.profile import ColumnProfile, JoinedColumn, joined_column
 from seqtrain.proposal.reading import ReadingProgress, read_alone, read_table
 from seqtrain.proposal.recordings import has_label_column, have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
-from seqtrain.proposal.shell import init_line, rewriting
+from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
 from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
-from seqtrain.tables.conversions.forms import conversion_lines
+from seqtrain.tables.conversions.forms import conversion, conversion_lines
 from seqtrain.tables.formats import columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of, key_columns
 from seqtrain.tables.sources import matching_files
@@ -397,16 +395,15 @@ def _refuse_nameless_keys(table: Table, other: Table) -> None:
     Raises:
         DataError: The error has a command that writes names of columns.
     """
-    if not other.is_delimited or other.header:
+    if not can_be_converted(other) or other.header is not False:
         return
     repeated = [x for x in table.columns if x.repeats and isinstance(x.name, str)]
     for place, right in enumerate(other.columns):
         if not right.distinct == other.rows >= FEWEST_KEYS:
             continue
         for left in filter(lambda left: _key(left, right).are_equal, repeated):
-            names = delimiter_of(other).join(header_of(other, place, left.name_text))
-            code = f"NR == 1 {{print {json.dumps(names)}}} {{print}}"
-            line, target = rewriting(["awk", code], other.path, "names")
+            options = {"column": [place], "name": left.name_text, **reading_options(other)}
+            line, target = conversion("named", other.path, **options)
             raise DataError(
                 f"{other.name}: has a row for each value of {left.shown} of {table.name}, but no "
                 "names of columns; to write names:",

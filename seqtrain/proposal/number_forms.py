@@ -1,6 +1,5 @@
 """Forms of numbers and times in a table: decimal marks, thousands, units, minutes and seconds."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -9,47 +8,19 @@ from typing import Any
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.proposal.cell_kinds import SCALES
+from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
 from seqtrain.proposal.names import is_code
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming, shown_names
-from seqtrain.proposal.shell import rewriting, rewritten, rewritten_at_once, set_option
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import delimiter_of
-from seqtrain.tables.cells import is_number
+from seqtrain.tables.cells import SCALES, is_number
 from seqtrain.text import counted, listed, quote
 
 MOST_NAMED = 3
 """Number of columns that a message shows."""
 SHORT_TIME, LONGER_TIME = re.compile(r"\d+:\d\d"), re.compile(r"\d+:\d\d(?::\d\d.*|[.,]\d+)")
 """A time of two parts; a time of three parts, or with decimals."""
-COMMAS_TO_POINTS = (
-    r"s/(^|(?<=[{mark}])){quote}([-+]?(?:[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+|[0-9]+)),([0-9]+)"
-    r"( ?[^\d,;|\t\r\n\x22]{{0,8}}){quote}(?=[{mark}\r\n]|$)/($2 =~ tr{{.}}{{}}dr).qq{{.$3$4}}/ge"
-)
-"""Substitution of perl that writes decimal points, and no points between thousands, in cells."""
-
-SPLITTING = (
-    "import csv, re, sys; k, marks = [*map(int, sys.argv[1].split())], len(sys.argv) > 2; "
-    "h, *r = [x for x in csv.reader(sys.stdin, delimiter='{mark}') if x]; "
-    "n = '[0-9]+(?:[{point}][0-9]+)?(?:[eE][-+]?[0-9]+)?'; "
-    "p = re.compile('(?:^|(?<=[,;([ ])) *[-+]?' + n + '|' + n); "
-    "n = {{i: max(len(p.findall(x[i])) for x in r) for i in k}}; "
-    "f = lambda c, i: (p.findall(c) + n[i] * [''])[:n[i]] + marks * [p.sub('', c).strip()]; "
-    "g = lambda c, i: [c + (n[i] > 1) * f'_{{j + 1}}' for j in range(n[i])] + marks * [c + '_mark']"
-    "; w = csv.writer(sys.stdout, delimiter='{mark}'); "
-    "w.writerows([y for i, c in enumerate(x) for y in (o(c, i) if i in k else [c])]"
-    " for o, rows in ((g, [h]), (f, r)) for x in rows)"
-).replace("'", '"')
-"""Program of Python that writes each number of columns of csv in a column of its own.
-
-With a further argument, it writes what isn't a number in a column, too, such as flags.
-"""
-PLAIN_DIGITS = (
-    "import sys, unicodedata as u; m = {1643: '.', 1644: ''}; "
-    "[sys.stdout.write(''.join(str(u.decimal(c, c)) for c in x.translate(m))) for x in sys.stdin]"
-).replace("'", '"')
-"""Program of Python that writes 0 to 9 for the digits of other scripts."""
 OTHER_NUMBER, HAS_DIGIT = re.compile(r"[-+]?\d+(?:[.,٫٬]\d+)*"), re.compile("[0-9]")
 """A number in the digits of any script."""
 LARGEST_SHARE_REPEATED = 0.5
@@ -58,36 +29,10 @@ READINGS_OF_DATES = {"day": "%d/%m/%y", "month": "%m/%d/%y", "year": "%y/%m/%d"}
 """Forms of dates by what comes first."""
 YEARS = ("%y", "%Y")
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-REWRITING_CELLS = (
-    "import csv, sys; from datetime import datetime; k = int(sys.argv[1]); "
-    'r = csv.reader(sys.stdin, delimiter="{mark}"); '
-    'w = csv.writer(sys.stdout, delimiter="{mark}"); '
-    "f = lambda x: {cell}; "
-    "w.writerow(next(r)); w.writerows([*x[:k], f(x[k]), *x[k + 1:]] for x in r if x)"
-)
-"""Program of Python that writes other cells in a column of csv, each from the one there, x."""
-WITH_YEAR_FIRST = "x and datetime.strptime(x, sys.argv[2]).isoformat()"
-POINTS_OF_LINE = (
-    'x and str([[*map(float, p.split())] for p in x[x.find("("):].replace("(", "").replace(")", "")'
-    '.split(",")])'
-)
-FILLED = "x.strip() or sys.argv[2]"
-AS_LIST = 'x and "[" + sys.argv[2].join(x.strip()) + "]"'
-"""Such cells: a date with the year first, points, a text for a blank one, and a list of digits."""
 BITS = re.compile("[01]{3,}")
 """A text of 0s and 1s that may mark a label each."""
 GEOMETRY = re.compile(r"(?:SRID=\d+;)?\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\b[ ZM]*\(", re.I)
 """Beginning of the text of a geometry."""
-SCALING = (
-    "import csv, re, sys; k = [*map(int, sys.argv[1].split())]; s = {scales}; "
-    "p = re.compile('([-+]?[0-9.,]+) ?([A-Za-z]+)'); "
-    "n = lambda m: format(float(m[1].replace(',', '.')) * s[m[2]], '.12g'); "
-    "g = lambda x, m: n(m) if m and m[2] in s else x; f = lambda x: g(x, p.fullmatch(x.strip())); "
-    "r = csv.reader(sys.stdin, delimiter='{mark}'); w = csv.writer(sys.stdout, delimiter='{mark}')"
-    "; w.writerow(next(r)); "
-    "w.writerows([f(c) if i in k else c for i, c in enumerate(x)] for x in r if x)"
-).replace("'", '"')
-"""Program of Python that writes numbers such as 12K in columns of csv without their units."""
 
 
 def refuse_scales(roles: Roles, table: Table) -> None:
@@ -118,7 +63,7 @@ def check_decimal_marks(roles: Roles, table: Table) -> None:
     raise DataError(
         f"{table.name}: numbers have a decimal comma in {shown[0]}, but a decimal point in "
         f"{shown[1]}, such as {example}; a file must have one decimal mark; to write points:",
-        f"  {_with_points(table)}",
+        *table_conversion_lines(table, "cells", rule="points"),
     )
 
 
@@ -158,8 +103,9 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
                 cell = str(column.values[0])
                 yield (
                     f"{column.shown} holds {cell}, which is read as {cell.replace('.', '')}, for "
-                    f"others have decimal commas; if it has decimals: {_with_points(table)}"
+                    "others have decimal commas; if it has decimals, write points in all:"
                 )
+                yield from table_conversion_lines(table, "cells", rule="points")
     for column in columns:
         texts = [x for x in column.values if isinstance(x, str)] if column.is_duration else []
         short = next(filter(SHORT_TIME.fullmatch, texts), None)
@@ -182,15 +128,16 @@ def measurements_as_tokens(roles: Roles, table: Table) -> Iterator[str]:
     kinds = {**roles.steps, **roles.static}
     for column in [x for x in roles.columns if kinds.get(x.name_text) == "token"]:
         if _has_other_digits(column):
-            yield _with_plain_digits(column, table)
+            yield from _with_plain_digits(column, table)
     own = [x for x in roles.columns if x is not roles.label and not _has_other_digits(x)]
     columns = [x for x in own if x.holds_measurements or _may_hold_numbers(x, kinds)]
     columns = [x for x in columns if x not in roles.id.parts and kinds.get(x.name_text) != "number"]
     if columns:
-        found, advice = _plain_numbers(columns, table, marks=True)
         used = any(x.name_text in kinds for x in columns)
         use = "each different cell is a token" if used else "not used"
-        yield f"{found}: {use}; if they are measurements: {advice}"
+        hint, *lines = numbers_in_columns(columns, table, marks=True)
+        yield f"{_no_plain_numbers(columns)}: {use}; if they are measurements, {hint}"
+        yield from lines
 
 
 def _may_hold_numbers(column: ColumnProfile, kinds: Mapping[str, Any]) -> bool:
@@ -210,13 +157,14 @@ def _has_other_digits(column: ColumnProfile) -> bool:
     return bool(texts) and all(not x.isascii() and OTHER_NUMBER.fullmatch(x) for x in texts)
 
 
-def _with_plain_digits(column: ColumnProfile, table: Table) -> str:
-    """Return the doubt about numbers in other digits, with a command that writes plain ones."""
-    found = f"{column.shown}: cells such as {column.values[0]} are tokens; if they are numbers"
-    file = table.only_file
-    if file is None or not table.is_delimited:
-        return f"{found}: write them with the digits 0 to 9"
-    return f"{found}: {rewritten_at_once(['python3', '-c', PLAIN_DIGITS], file, 'digits')}"
+def _with_plain_digits(column: ColumnProfile, table: Table) -> Iterator[str]:
+    """Yield the doubt about numbers in other digits, with a command that writes plain ones."""
+    yield (
+        f"{column.shown}: cells such as {column.values[0]} are tokens; if they are numbers, write "
+        "them with the digits 0 to 9"
+    )
+    if can_be_converted(table):
+        yield from table_conversion_lines(table, "cells", rule="digits")
 
 
 def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
@@ -225,28 +173,21 @@ def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
     columns = [x for x in columns if not is_code(x)]
     if not columns:
         return []
-    found, advice = _plain_numbers(columns, table, marks=len(columns) < FEWEST_WIDE)
-    return [f"{found}; if they are measurements:", f"  {advice}"]
+    hint, *lines = numbers_in_columns(columns, table, marks=len(columns) < FEWEST_WIDE)
+    return [f"{_no_plain_numbers(columns)}; if they are measurements, {hint}", *lines]
 
 
-def _plain_numbers(columns: Columns, table: Table, *, marks: bool) -> tuple[str, str]:
-    """Return what cells of measurements are like, and the advice to write plain numbers.
-
-    Args:
-        columns: The columns.
-        table: The table.
-        marks: True to keep what isn't a number in a further column, if it differs.
-    """
+def _no_plain_numbers(columns: Columns) -> str:
+    """Return the finding that cells of columns are measurements, but no plain numbers."""
     names = listed([column.shown for column in columns], MOST_NAMED)
     cells = [next(x for x in own.values if not is_number(x)) for own in columns]
-    found = (
+    return (
         f"{names}: cells such as {listed([*dict.fromkeys(cells)], MOST_NAMED)} are no plain numbers"
     )
-    return found, numbers_in_columns(columns, table, marks=marks)
 
 
-def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -> str:
-    """Return the advice to write each number of columns in a column of its own, with a command.
+def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -> list[str]:
+    """Return the advice to write each number of columns in a column of its own, and commands.
 
     Args:
         columns: The columns.
@@ -262,22 +203,14 @@ def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -
         hint += f"numbers in one unit where {listed(sorted(units), MOST_NAMED)} are units, and "
     if not are_scales:
         hint += "each number in a column of its own"
-    file = table.only_file
-    if file is None or not table.has_named_columns:
-        return hint
-    places = " ".join(str(table.columns.index(column)) for column in columns)
-    mark = delimiter_of(table)
+    if not table.has_named_columns or not can_be_converted(table):
+        return [hint]
+    names = [column.name_text for column in columns]
     if are_scales:
-        scales = json.dumps({unit: SCALES[unit] for unit in sorted(units)})
-        command = ["python3", "-c", SCALING.format(mark=mark, scales=scales), places]
-        return f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
-    has_commas = any(x.has_decimal_commas or not x.holds_points for x in columns)
-    point = ".," if has_commas else "."
-    code = SPLITTING.format(mark=mark, point=point)
-    command = ["python3", "-c", code, places]
-    if marks:
-        command.append("marks")
-    return f"{hint}: {rewritten_at_once(command, file, 'numbers')}"
+        return [hint, *table_conversion_lines(table, "cells", rule="scales", column=names)]
+    points = all(x.holds_points and not x.has_decimal_commas for x in columns)
+    options = {"column": names, "points": points, "flags": marks}
+    return [hint, *table_conversion_lines(table, "numbers", **options)]
 
 
 def refuse_geometry(roles: Roles, table: Table) -> None:
@@ -293,21 +226,13 @@ def refuse_geometry(roles: Roles, table: Table) -> None:
             continue
         lines = [f"{table.name}: {column.shown} holds geometries, such as {quote(texts[0], 40)}"]
         if all("," not in text for text in texts):
-            lines.append(f"  {numbers_in_columns([column], table)}")
+            hint, *commands = numbers_in_columns([column], table)
+            lines = [f"{lines[0]}; {hint}", *commands]
         elif table.has_named_columns:
-            command = _rewriting_cells(column, table, POINTS_OF_LINE)
             lines[0] += "; to write lists of points:"
-            lines += rewritten(command, table.file, "points")
+            options = {"rule": "steps", "column": [column.name_text]}
+            lines += table_conversion_lines(table, "cells", **options)
         raise DataError(*lines)
-
-
-def _with_points(table: Table) -> str:
-    """Return a command that writes decimal points in place of commas in the cells of a table."""
-    path = table.file
-    mark = delimiter_of(table)
-    quote = '"?' if mark != "," else '"'
-    code = COMMAS_TO_POINTS.format(mark=mark.replace("\t", r"\t"), quote=quote)
-    return rewriting(["perl", "-pe", code], path, "points")[0]
 
 
 def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
@@ -322,10 +247,9 @@ def unclear_dates(roles: Roles, table: Table) -> Iterator[str]:
             continue
         cells = [str(value).strip() for value in column.values if str(value).strip()]
         for _, first, form in sorted(_readings_of_dates(cells)):
-            command = _rewriting_cells(column, table, WITH_YEAR_FIRST, form)
-            line = rewritten_at_once(command, table.file, first)
             yield f"{column.shown}: if the {first} comes first:"
-            yield f"  {line}"
+            options = {"column": [column.name_text], "pattern": form}
+            yield from table_conversion_lines(table, "dates", **options)
 
 
 def commands_for_marks(table: Table) -> list[str]:
@@ -348,9 +272,9 @@ def commands_for_marks(table: Table) -> list[str]:
         if not table.has_named_columns:
             lines.append(f"{line}, write {other} there")
             continue
-        command = _rewriting_cells(column, table, FILLED, other)
         label = options_naming("label", [column])
-        lines += [f"{line}:", *rewritten(command, table.file, "filled", label)]
+        options = {"column": [column.name_text], "text": other}
+        lines += [f"{line}:", *table_conversion_lines(table, "filled", label, **options)]
     return lines
 
 
@@ -361,28 +285,14 @@ def labels_of_bits(roles: Roles, table: Table) -> Iterator[str]:
     are_long = len({len(value) for value in values}) == 1
     if len(values) < 3 or not are_long or not all(map(BITS.fullmatch, values)):
         return
-    advice = f"write lists such as [{', '.join(values[0])}]"
-    file = table.only_file
-    if file is not None and table.has_named_columns and label in table.columns:
-        command = _rewriting_cells(label, table, AS_LIST, ", ")
-        advice = rewritten_at_once(command, file, "lists", options_naming("label", [label]))
     yield (
         f"{label.shown}: each of {counted(len(values), 'text')} of 0s and 1s is one class, such as "
-        f"{values[0]}; if each digit marks a label: {advice}"
+        f"{values[0]}; if each digit marks a label, write lists such as [{', '.join(values[0])}]"
     )
-
-
-def _rewriting_cells(column: ColumnProfile, table: Table, cell: str, *arguments: str) -> list[str]:
-    """Return a command that writes other cells in a column of csv.
-
-    Args:
-        column: The column.
-        table: The table, with a file whose columns have names.
-        cell: Code of Python for the new cell.
-        arguments: Arguments of this code.
-    """
-    code = REWRITING_CELLS.format(mark=delimiter_of(table), cell=cell)
-    return ["python3", "-c", code, str(table.columns.index(column)), *arguments]
+    if table.has_named_columns and label in table.columns and can_be_converted(table):
+        options = {"rule": "lists", "column": [label.name_text]}
+        option = options_naming("label", [label])
+        yield from table_conversion_lines(table, "cells", option, **options)
 
 
 def _readings_of_dates(cells: Sequence[str]) -> Iterator[tuple[timedelta, str, str]]:

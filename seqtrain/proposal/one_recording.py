@@ -1,18 +1,17 @@
 """One long recording: a row per time step, but no id. Commands that number its parts as ids."""
 
-import os
 import shlex
+from typing import Any
 
 import numpy as np
 
 from seqtrain.proposal.class_files import FEWEST_PIECES
+from seqtrain.proposal.conversions import table_conversion_lines
 from seqtrain.proposal.names import is_counting
-from seqtrain.proposal.nested import rewritten_objects
 from seqtrain.proposal.profile import REPEATS, ColumnProfile, Columns, without
-from seqtrain.proposal.shell import rewritten, set_option
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.step_ids import SHORTEST_RUN
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import awk_of
 from seqtrain.text import counted
 
 PARTS, SHORTEST_PART = 2 * FEWEST_PIECES, 16
@@ -34,8 +33,7 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
     """
     others = without(columns, [label])
     is_measured = any(column.is_measured for column in others)
-    has_objects = table.format == "jsonl" and os.path.isfile(table.path)
-    if not is_measured or not (has_objects or is_plain_table(table, columns)):
+    if not is_measured or not is_one_file(table):
         return []
     runs = np.count_nonzero(np.diff(label.codes)) + 1
     stays = table.rows >= SHORTEST_RUN * runs
@@ -46,16 +44,13 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
     names = [column.name_text for column in table.columns]
     name = next(x for x in ("part", "part_id", "part_of_recording") if x not in names)
     size = -(-table.rows // PARTS)
-    if again is not None and has_objects:
-        return []
     if again is not None:
-        place = table.columns.index(again) + 1
-        rule = f"n && ${place} + 0 < last {{part++}} {{n++; last = ${place} + 0}}"
+        rule: dict[str, Any] = {"column": [again.name_text]}
         sequences = counted(counters[again], "sequence")
         found = f"{again.shown} begins again, which makes {sequences}; number them in a column"
         comment = "a sequence ends where it begins again"
     elif size >= SHORTEST_PART:
-        rule = f"{{part = int(n / {size}); n++}}"
+        rule = {"every": size}
         found = f"the rows are one recording; divide it into parts of {size} to hold some out"
         comment = "no window crosses parts; for another recording, scores may be lower"
     else:
@@ -64,29 +59,16 @@ def commands_for_parts(table: Table, columns: Columns, label: ColumnProfile) -> 
     if not stays:
         options += f" {set_option(WINDOW)}"
     options += f"  # {comment}"
-    if has_objects:
-        code = f"[print(json.dumps({{**x, sys.argv[1]: n // {size}}})) for n, x in enumerate(r)]"
-        lines = rewritten_objects(table, code, name, "parts", options)
-    else:
-        first = table.lines[0]
-        code = rf'{{sub(/\r$/, "")}} !NF {{next}} NR < {first} {{print $0, "{name}"; next}} '
-        code += f"{rule} {{print $0, part + 0}}"
-        lines = rewritten(awk_of(table, code), table.file, "parts", options)
+    lines = table_conversion_lines(table, "parts", options, name=name, **rule)
     return [f"if a row is a time step: {found}:", *lines]
 
 
-def is_plain_table(table: Table, columns: Columns) -> bool:
-    """Return True for a file of csv or tsv with names in the line above the rows, and no quotes."""
+def is_one_file(table: Table) -> bool:
+    """Return True for a file of named columns that a command can convert."""
     layout = table.layout
-    if not table.is_delimited or not table.header or layout.joins:
+    if layout.joins or layout.pattern or table.only_file is None:
         return False
-    if layout.pattern or not os.path.isfile(table.path):  # several files
-        return False
-    texts = [x.values for x in columns if x.kind not in ("number", "blank")]
-    marks = set(',;|\t"\n')
-    if table.only_file is None:
-        return False
-    return not any(marks & set(str(x)) for own in texts for x in own)
+    return table.format in ("jsonl", "xlsx") or table.has_named_columns
 
 
 def _parts(column: ColumnProfile) -> int:

@@ -588,12 +588,21 @@ class ColumnProfile:
 
     @cached_property
     def is_odd(self) -> Mask:
-        """True for each row with a cell of another kind that isn't missing, (rows,)."""
+        """True for each row with a cell of another kind that isn't missing, (rows,).
+
+        Times that can't be read are odd, such as 2024-02-30. So are few missing dates: they don't
+        sort their rows.
+        """
         allowed = {"missing", *self.main_kind[1]}
-        has_kind = self.main_kind[0] != "text" and self.kind not in ("text", "blank")
-        if not has_kind or self.kind_counts.keys() <= allowed:
-            return np.zeros(self.rows, dtype=bool)
-        found: Mask = np.array([kind not in allowed for kind in self.cell_kinds])[self.codes]
+        found: Mask = np.zeros(self.rows, dtype=bool)
+        if self.main_kind[0] == "text" or self.kind in ("text", "blank"):
+            return found
+        if not self.kind_counts.keys() <= allowed:
+            found = np.array([kind not in allowed for kind in self.cell_kinds])[self.codes]
+        if self.kind == "time" and self.time_type:
+            is_unread = np.isnan(self.numbers)
+            is_rare = not self.is_duration and is_unread.mean() <= 1 - MOSTLY
+            found = found | (is_unread if is_rare else is_unread & ~self.is_missing)
         return found
 
     @property
@@ -651,16 +660,26 @@ class ColumnProfile:
 
     @cached_property
     def _times(self) -> tuple[str | None, Any]:
-        """The only type of times as which all times can be read, and their seconds, or NaN."""
+        """The only type of times as which all times can be read, and their seconds, or NaN.
+
+        If there is none, it is the only one as which nearly all times can be read.
+        """
         texts = self.values_of(*self.main_kind[1])
+        counts = self.counts[[kind in self.main_kind[1] for kind in self.cell_kinds]]
         some = texts[:: max(1, len(texts) // 1000)]  # few tell most types from the right one
-        found = []
-        for type in TIME_TYPES:
-            if type == NUMBER or seconds_of(some, type) is None:
-                continue
-            seconds = seconds_of(texts, type)
-            if seconds is not None:
-                found.append((type, seconds))
+        for least in (1, MOSTLY):
+            share = 1 if least == 1 else 0.5  # of distinct times: a date may be that of many rows
+            found = []
+            for type in TIME_TYPES:
+                if type == NUMBER or seconds_of(some, type, share) is None:
+                    continue
+                seconds = seconds_of(texts, type, share)
+                if seconds is None:
+                    continue
+                if counts[np.isfinite(seconds)].sum() >= least * counts.sum():
+                    found.append((type, seconds))
+            if found:
+                break
         if len(found) == 1:
             return found[0]
         return (None, np.nan)
@@ -786,13 +805,16 @@ class ColumnProfile:
     def has_one_shape(self) -> bool:
         """True for words of which all have as many letters before and after numbers: K1, K27.
 
-        So are hashes, such as UUIDs, one for each row.
+        So are numbers after a mark, such as #1001, and hashes, such as UUIDs, one for each row.
         """
         texts = [x for x in self.sampled_values if isinstance(x, str) and x]
         if self.is_unique and all(map(HASH.fullmatch, texts)):
             return True
         shapes = {LETTER.sub("a", DIGITS.sub("0", text)) for text in texts}
-        return len(shapes) == 1 and self.words < 1.5 and {"a", "0"} <= set(*shapes)
+        if len(shapes) != 1 or self.words >= 1.5:
+            return False
+        (shape,) = shapes
+        return "0" in shape and ("a" in shape or shape[0] != "0")
 
     # Use
 
@@ -1102,15 +1124,23 @@ def refines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False)
     return determines(one, other, labelled=labelled) and not determines(other, one)
 
 
-def seconds_of(texts: Sequence[str], type: str) -> Floats | None:
-    """Return the seconds of times of one type, or None if one can't be read.
+def seconds_of(texts: Sequence[str], type: str, least: float = 1) -> Floats | None:
+    """Return the seconds of times of one type, or None if too few can be read.
 
-    The result is also None if only some have a time zone.
+    The seconds of a time that can't be read are NaN. The result is also None if only some have a
+    time zone.
+
+    Args:
+        texts: The times.
+        type: The type, a key of `TIME_TYPES`.
+        least: Smallest share of times that can be read.
     """
     try:
         times, problems = TimeColumn(type).times_of(list(texts), np.arange(len(texts)))
     except UnreadableError:
         return None
-    if problems:
+    if len(problems) > (1 - least) * len(texts):
         return None
-    return times / SECOND
+    seconds: Floats = times / SECOND
+    seconds[[*problems]] = np.nan
+    return seconds

@@ -1,7 +1,5 @@
 """Proposal of `seqtrain init`: the text of a config for data files, and notes for the user."""
 
-import json
-import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,16 +54,14 @@ from seqtrain.proposal.notes import (
 )
 from seqtrain.proposal.number_forms import commands_for_marks, refuse_geometry
 from seqtrain.proposal.one_recording import commands_for_parts
-from seqtrain.proposal.options import FileLayout, InitOptions
+from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import REPEATS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, ReadingReport, read_alone, read_table
 from seqtrain.proposal.roles import Roles, joined_marks
 from seqtrain.proposal.settings import share_to_hold_out
-from seqtrain.proposal.shell import for_all_files, rewriting
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.table_roles import roles_of
-from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.sequences.dataset import PreparedData, prepare
 from seqtrain.sequences.lengths import doubts_about_time
 from seqtrain.sequences.pretrained import PretrainedEncoder
@@ -74,6 +70,7 @@ from seqtrain.sequences.sources import files_of
 from seqtrain.sequences.summary import label_doubts, lost_classes, number_doubts
 from seqtrain.tables.blocks import REST, Name, missing_name
 from seqtrain.tables.cells import label_name_of
+from seqtrain.tables.conversions.forms import conversion
 from seqtrain.tables.formats import names_of
 from seqtrain.tables.join import ROW, for_split
 from seqtrain.text import duration
@@ -83,12 +80,6 @@ TRIED_ROWS, TRIED_IDS = 4096, 1000
 
 If this fails, and `propose` itself chose the validation, it tries again without validation.
 """
-COLUMN_AS_IN_TRAIN = (
-    'import csv, sys; r = csv.reader(sys.stdin, delimiter="%s"); next(r); '
-    'w = csv.writer(sys.stdout, delimiter="%s"); new = %s; at = %d; '
-    "[w.writerow([*new[:at], x[%d], *new[at + 1:]]) for x in r if x]"
-)
-"""Program of Python that writes a column of csv below its header where train has it."""
 
 
 @dataclass(frozen=True)
@@ -136,10 +127,7 @@ def propose(
     check_options(options.settings)
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
-    try:
-        table = read_table(layout.train, layout, reports)
-    except DataError as error:
-        raise _about_all_files(error.lines, layout, test) from None
+    table = read_table(layout.train, layout, reports)
     read_single_rows(table, options)
     try:
         roles = roles_of(table)
@@ -163,7 +151,7 @@ def propose(
         pieces += commands_for_marks(table)
         lines = about_missing_labels(table) or error.lines
         lines = [*lines, *pieces, *commands_for_names(table)]
-        raise _about_all_files(lines, layout, test) from None
+        raise DataError(*lines) from None
     warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)
     warnings += channels_first(table, roles, facts)
@@ -222,15 +210,6 @@ def _prepared(found: Findings, options: InitOptions) -> PreparedData:
     return prepared
 
 
-def _about_all_files(lines: Sequence[str], layout: FileLayout, test: str | None) -> DataError:
-    """Return an error whose commands that write a file of train write those of all splits."""
-    train = layout.train
-    files = [*train, *(path for path in layout.files if path not in train)]
-    if len(files) > 1 and all(map(os.path.isfile, files)):
-        lines = for_all_files(lines, files, test)
-    return DataError(*lines)
-
-
 def _are_wide_numbers(roles: Roles) -> bool:
     """Return True if columns of a number each are the sequence of a row."""
     numbers = [column.kind == "number" for column in roles.sequence]
@@ -287,11 +266,10 @@ def _prediction_of(path: Any, found: Findings) -> str:
         alike = [x for x in other.columns if x.kind == sequences[0].kind]
         if len(alike) != 1 or len(sequences) > 1 or None in files:
             return "its columns have names, which train lacks: write them as those of train"
-        at, blank = other.columns.index(alike[0]), json.dumps([""] * len(found.table.columns))
-        marks = [form_of_file(x.path, x.dialect).delimiter for x in (other, found.table)]
-        code = COLUMN_AS_IN_TRAIN % (*marks, blank, sequences[0].name, at)
-        line, target = rewriting(["python3", "-c", code], file, "rows")
-        return f"to predict it, after fit: {line} && seqtrain predict {target}"
+        columns = [""] * len(found.table.columns)
+        columns[found.table.columns.index(sequences[0])] = alike[0].name_text
+        line, target = conversion("chosen", file, column=columns)
+        return f"to predict it: {line}; then, after fit: seqtrain predict {target}"
     are_two = found.table.header is False and len(found.table.columns) == 2
     if are_two and found.roles.label.name == 0:  # the first column of train isn't in the file
         command += ["--input-format", "lines"]

@@ -277,7 +277,7 @@ def holds_lists_of_labels(column: ColumnProfile) -> bool:
     return all(len(set(own)) == len(own) for own in lists)
 
 
-def by_stem(columns: Columns) -> dict[str, list[ColumnProfile]]:
+def _by_stem(columns: Columns) -> dict[str, list[ColumnProfile]]:
     """Return columns by their names without numbers."""
     found: dict[str, list[ColumnProfile]] = {}
     for column in columns:
@@ -287,7 +287,7 @@ def by_stem(columns: Columns) -> dict[str, list[ColumnProfile]]:
 
 def _numbered(columns: Columns) -> set[ColumnProfile]:
     """Return columns whose names differ in a number only, as weeks do, but no columns of marks."""
-    groups = [own for stem, own in by_stem(columns).items() if stem and len(own) >= FEWEST_ALIKE]
+    groups = [own for stem, own in _by_stem(columns).items() if stem and len(own) >= FEWEST_ALIKE]
     return {x for own in groups if not all(map(_holds_truth_values, own)) for x in own}
 
 

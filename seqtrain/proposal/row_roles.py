@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -42,7 +43,6 @@ from seqtrain.proposal.roles import (
     FEWEST_WIDE,
     MOST_LISTED,
     Roles,
-    by_stem,
     choose_label,
     columns_named,
     command_naming,
@@ -79,6 +79,8 @@ FEWEST_WORDS_OF_TURN = 2
 """Fewest words of a turn of a chat, on average."""
 FEWEST_SYMBOLS = 3
 """Fewest symbols of a list beside a text, on average, that may be a sequence."""
+PAIRS = (("premise", "hypothesis"), ("claim", "evidence"), ("question", "passage"))
+"""Names of two texts that a row relates."""
 SEQUENCE_KINDS = {"series": "features", "symbols": "tokens"}
 """Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 
@@ -165,6 +167,10 @@ def _doubts_beside_text(roles: Roles, unused: Columns) -> Iterator[str]:
             f"the sequence of each row is one word of {chosen[0].shown}, so the model sees no "
             "other words; to label a text by all its words, write it in one cell"
         )
+    if len(chosen) == 2 and _are_pair(*chosen):
+        alone = options_naming("sequence", chosen[:1])
+        yield f"the texts of {shown_names(chosen)} are joined; to read one alone: {alone}"
+        unused = _without_forms(unused, chosen)
     texts = [column for column in unused if column.is_free_text]
     spelled = [column for column in unused if _may_be_spelled_out(column)]
     if any(map(_may_be_spelled_out, chosen)):  # such as two chains of a protein
@@ -282,7 +288,8 @@ def _unclear_sequence(found: _Candidates) -> list[str]:
     )
     texts = [x for x in found.texts if x in possible]
     numbered = [columns for columns in largest_groups(texts) if len(columns) > 2]
-    for columns in numbered or [_pair(texts)]:
+    spelled = [column for column in texts if _may_be_spelled(column)]
+    for columns in numbered or _pairs(spelled)[:1] or [spelled[:2]]:
         if len(columns) > 1:
             lines.append(f"  {command_naming('sequence', columns)}  # joins them")
     problem = "it isn't clear which column holds the sequence; choose one:"
@@ -296,14 +303,21 @@ def _unclear_sequence(found: _Candidates) -> list[str]:
     return [f"--sequence: {label.shown} is read as the label, but {problem}", *lines]
 
 
-def _pair(texts: Columns) -> list[ColumnProfile]:
-    """Return two texts to join: the first whose names differ in a number only, or the first ones.
+def _pairs(texts: Columns) -> list[list[ColumnProfile]]:
+    """Return pairs of texts, shortest names first: of sentence1, sentence2, and parses of both."""
+    if len(texts) > MOST_LISTED:
+        return []
+    pairs = [list(pair) for pair in combinations(texts, 2) if _are_pair(*pair)]
+    return sorted(pairs, key=lambda pair: len(pair[0].name_text))
 
-    Such as sentence1 and sentence2, of which each may have a parse beside it.
-    """
-    spelled = [column for column in texts if _may_be_spelled(column)]
-    pairs = (own for own in by_stem(spelled).values() if len(own) == 2)
-    return next(pairs, spelled[:2])
+
+def _are_pair(one: ColumnProfile, other: ColumnProfile) -> bool:
+    """Return True for names that differ in one character, as text_a and text_b, or usual pairs."""
+    if (one.word, other.word) in PAIRS:
+        return True
+    names = one.name_text, other.name_text
+    different = [pair for pair in zip(*names, strict=False) if len(set(pair)) > 1]
+    return len(names[0]) == len(names[1]) and len(different) == 1
 
 
 def _may_be_spelled(column: ColumnProfile) -> bool:
@@ -388,6 +402,25 @@ def _title_and_body(found: _Candidates) -> list[ColumnProfile]:
     if len(titles) == len(bodies) == 1:
         return [*titles, *bodies]
     return []
+
+
+def _pair_of_texts(found: _Candidates) -> list[ColumnProfile]:
+    """Return two texts that a row relates, such as question1 and question2, or [].
+
+    Other texts may only be forms of both, as parses are. One of the two may come again in several
+    pairs.
+    """
+    texts = [x for x in found.texts if x.words >= FREE_WORDS]
+    for pair in _pairs(texts)[:1]:
+        if any(x.is_free_text for x in pair) and not _without_forms(texts, pair):
+            return pair
+    return []
+
+
+def _without_forms(texts: Columns, pair: Columns) -> list[ColumnProfile]:
+    """Return texts but those of a pair, and others that are named after these: sentence1_parse."""
+    names = tuple(column.name_text for column in pair)
+    return [x for x in texts if not x.name_text.startswith(names)]
 
 
 def _wide_series(found: _Candidates) -> list[ColumnProfile]:
@@ -517,6 +550,7 @@ LIST_RULES: tuple[SequenceRule, ...] = (_channels, _only_likely)
 """Rules of a table with lists. The first one that finds columns decides."""
 TEXT_RULES: tuple[SequenceRule, ...] = (
     _title_and_body,
+    _pair_of_texts,
     _wide_series,
     _refuse_step_table,
     _most_telling,

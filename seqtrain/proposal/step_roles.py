@@ -119,8 +119,12 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
             ignored = f"; ignored: {listed(roles.ignored)}"
         else:
             ignored = ""
+        used = (*roles.id.parts, *roles.order.columns, roles.label) if roles.id else ()
+        advice = "add one whose values differ from row to row"
+        if not options.named("steps") and not all(x.is_constant for x in without(columns, used)):
+            advice = "name it"
         raise DataError(
-            f"--steps: no column is left for a time step, which needs one{ignored}; name it"
+            f"--steps: no column is left for a time step, which needs one{ignored}; {advice}"
         )
     if roles.steps or roles.sequence:
         return roles
@@ -161,8 +165,7 @@ def _holds_sequence(columns: Columns) -> bool:
     steps beside an id of several rows each that has one label. A point is no sequence.
     """
     possible = [x for x in columns if can_be_sequence(x) and not x.holds_points]
-    if any(column.is_measured for column in columns):
-        possible = [column for column in possible if not column.has_one_shape]
+    possible = [column for column in possible if not column.has_one_shape]
     if not possible:
         return False
     ids = [x for x in columns if x.can_be_label and is_code(x) and x.is_contiguous]
@@ -217,6 +220,9 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         if any(map(names_owner, id.parts)):
             possible = _without_languages(possible, others)
         outcomes = _outcomes_of_steps(without(others, per_id))
+        windows = _windows_by_outcome(columns, id, possible, outcomes, options)
+        if windows is not None:
+            return windows
         try:
             label = choose_label(possible, fewest=1)
         except DataError as error:
@@ -239,6 +245,31 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         if not order:
             order = _order_of_channels(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)
+
+
+def _windows_by_outcome(
+    columns: Columns, id: ColumnProfile, possible: Columns, outcomes: Columns, options: InitOptions
+) -> Roles | None:
+    """Return the roles of windows whose label is the only column named like one, or None.
+
+    Args:
+        columns: All columns.
+        id: Column of the id.
+        possible: Columns with one value per id, which may be the label.
+        outcomes: Columns that are named like labels and change within an id, such as is_fraud.
+        options: Options of the user.
+    """
+    if len(outcomes) != 1 or not possible or any(map(names_outcome, possible)):
+        return None
+    named = {"id": [part.name for part in id.parts], "label": [outcomes[0].name]}
+    roles = windowed_roles(columns, options.with_given(**named))
+    if roles is not None:
+        others = options_naming("label", possible[:1])
+        roles.warnings.append(
+            f"{roles.label.shown} is read as the label, for it is named like one; if it is a "
+            f"property of each {id.shown}, name that, such as {others}"
+        )
+    return roles
 
 
 def _outcomes_of_steps(columns: Columns) -> list[ColumnProfile]:

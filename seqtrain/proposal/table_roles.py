@@ -11,8 +11,8 @@ from seqtrain.proposal.checks import setting_for_missing
 from seqtrain.proposal.class_columns import refuse_columns_of_classes, refuse_columns_of_sequences
 from seqtrain.proposal.countdown import countdown_doubts
 from seqtrain.proposal.doubts import (
-    command_without_row,
     doubtful_marks,
+    lines_without_row,
     mistaken_labels,
     odd_lines,
     rejected_tasks,
@@ -101,9 +101,9 @@ def roles_of(table: Table) -> Roles:
     for own, line in odd_lines(odd, table):
         rows = "Rows" if roles.id is None else "Sequences"
         meaning, advice = "it stands for a missing number", "write a blank cell or NA"
-        command = command_without_row(own, table)
-        if command:
-            meaning, advice = "this row holds units or no data", command
+        commands = lines_without_row(own, table)
+        if commands:
+            meaning, advice = "this row holds units or no data", "leave it out"
         elif own[0] in sorting:
             meaning, advice = "they are to be used", "correct this cell, for it sorts the rows"
         elif setting:
@@ -112,6 +112,7 @@ def roles_of(table: Table) -> Roles:
             f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if {meaning}: "
             f"{advice}"
         )
+        roles.warnings += commands
     check_decimal_marks(roles, table)
     about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)

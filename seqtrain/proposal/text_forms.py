@@ -1,7 +1,6 @@
 """Forms of text files: headers, titles, names in two rows, ragged rows, and better readings."""
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,16 +9,18 @@ from itertools import dropwhile
 import numpy as np
 
 from seqtrain.errors import DataError
+from seqtrain.proposal.conversions import table_conversion_lines
 from seqtrain.proposal.divisions import refuse_blanks, refuse_labels_before_blanks, refuse_marks
 from seqtrain.proposal.first_lines import FIRST_LINES, first_blocks, first_lines
 from seqtrain.proposal.header import has_header, tells_labels
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
-from seqtrain.proposal.shell import converting, rewriting, rewritten
+from seqtrain.proposal.shell import converting
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
+from seqtrain.tables.conversions.forms import conversion
 from seqtrain.tables.delimited import (
     BLANK_FIELDS,
     DELIMITERS,
@@ -32,33 +33,18 @@ from seqtrain.tables.json_lines import BY_COLUMNS
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import open_source
 from seqtrain.tables.xlsx import FIRST_ROWS
-from seqtrain.text import delimited_line, display_name, one_of, quote
+from seqtrain.text import display_name, one_of, quote
 
 HEAD_ROWS, HEAD_CELLS = 16, 100_000
 """Rows of csv and tsv that are read at once to find a header, and about how many cells suffice."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
-MOST_LISTS = 4
-"""Largest number of lists for which a message has a command."""
 MANY_COLUMNS = 8
 """Number of columns of a single row from which on a JSON object may hold a table by columns."""
 FEWEST_BELOW_NAMES = 4
 """Fewest rows that show if the one below the names is like others."""
 SURVEY_ID = '{"ImportId"'
 """Beginning of a cell in the third row of a survey."""
-REMOVING_ROWS = (
-    'import csv, sys; rows = list(csv.reader(sys.stdin, delimiter="{mark}")); '
-    'csv.writer(sys.stdout, delimiter="{mark}").writerows(rows[:1] + rows[3:])'
-)
-"""Code that removes the second and the third row of csv."""
-JOINING_NAMES = (
-    "import csv, itertools, sys; "
-    'h, s, *rows = csv.reader(sys.stdin, delimiter="{mark}"); '
-    "g = [*itertools.accumulate(h, lambda x, y: y or x)]; "
-    'n = [f"{{x}}: {{y}}" if y and g.count(x) > 1 else x for x, y in zip(g, s)]; '
-    'csv.writer(sys.stdout, delimiter="{mark}").writerows([n, *rows])'
-)
-"""Code that joins the names of groups of columns, and those of columns in the second row of csv."""
 
 
 def format_of_lines(table: Table) -> str:
@@ -107,12 +93,6 @@ def _has_names(table: Table) -> bool:
     with suppress(DataError):  # it isn't clear
         return has_header(table.name, first, head.columns, options)
     return False
-
-
-def awk_of(table: Table, code: str) -> list[str]:
-    """Return the command that runs a program of awk on the columns of csv or tsv."""
-    mark = delimiter_of(table)
-    return ["awk", f"-F{mark}", "-v", f"OFS={mark}", code]
 
 
 def delimiter_of(table: Table) -> str:
@@ -242,12 +222,10 @@ def _refuse_unnamed(table: Table, first: Sequence[str], columns: Sequence[Column
             name = "text"
         if not name or name in first:
             continue
-        names = delimited_line([*first[:at], name, *first[at + 1 :]], delimiter_of(table))
-        header = re.sub(r"([\\&/])", r"\\\1", names.rstrip("\n"))
         raise DataError(
             f"{table.name}:1: column {at}, counted from 0, has no name, but seems to hold the "
             f"{name}s; to name it:",
-            *rewritten(["sed", f"1s/.*/{header}/"], table.file, "named"),
+            *table_conversion_lines(table, "named", column=[at], name=name),
         )
 
 
@@ -264,23 +242,21 @@ def _refuse_second_names(head: Table, first: Sequence[str]) -> None:
     if head.rows < FEWEST_BELOW_NAMES or not os.path.isfile(head.file):
         return
     rows = [[str(x.values[x.codes[place]]).strip() for x in head.columns] for place in (0, 1)]
-    mark, names = delimiter_of(head), [name.strip() for name in first]
+    names = [name.strip() for name in first]
     gaps = [
         bool(name) and _is_blank_at_first(x) for name, x in zip(names, head.columns, strict=True)
     ]
     are_texts = not any(map(is_number, [*names, *rows[0]]))
     has_groups = "" in names and all(map(any, zip(names, rows[0], strict=True)))
     if any(cell.startswith(SURVEY_ID) for cell in rows[1]):
-        code = REMOVING_ROWS.format(mark=mark)
         found = "the two rows below the names hold questions and ids of the columns"
+        lines = converting("rows", head.layout, head.file, skip=2)
     elif has_groups and are_texts and any(gaps):
-        code, found = JOINING_NAMES.format(mark=mark), "the row below the names holds further names"
+        found = "the row below the names holds further names"
+        lines = converting("named", head.layout, head.file, rows=2)
     else:
         return
-    raise DataError(
-        f"{head.name}: {found}; to write one row of names:",
-        *rewritten(["python3", "-c", code], head.file, "answers"),
-    )
+    raise DataError(f"{head.name}: {found}; to write one row of names:", *lines)
 
 
 def _is_blank_at_first(column: ColumnProfile) -> bool:
@@ -354,17 +330,11 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
 
 
 def _commands_for_lists(table: Table) -> list[str]:
-    """Return lines with a command for each list of objects in the only row of a table."""
-    lists = [column.name for column in table.columns if column.kind in ("turns", "events")]
-    if not lists:
+    """Return lines with a command that writes the lists of objects in the only row of a table."""
+    if not any(column.kind in ("turns", "events") for column in table.columns):
         return []
-    lines = ["or, if each of its lists is a table, write them to files:"]
-    for name in lists[:MOST_LISTS]:
-        code = "import json, sys; json.dump(json.load(sys.stdin)[sys.argv[1]], sys.stdout)"
-        suffix = re.sub(r"[^\w-]", "_", str(name))
-        command, _ = rewriting(["python3", "-c", code, str(name)], table.path, suffix, ".json")
-        lines.append(f"  {command}")
-    return lines
+    command, _ = conversion("tables", table.file)
+    return ["or, if each of its lists is a table, to write a file for each:", f"  {command}"]
 
 
 NO_LABELS = (

@@ -247,7 +247,7 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
 
     - `sequence`: If all columns of a csv file are time steps, their names come from the header of
       the first file.
-    - `order_type`: If rows are sorted by a column, its first cell determines the type. If this cell
+    - `order_type`: If rows are sorted by a column, its first readable cell tells the type. If it
       can be read as day and month or as month and day, all rows of train decide.
 
     Args:
@@ -275,7 +275,7 @@ def _type_of_times(inputs: Sequence[Input], column: Column) -> str | None:
     Raises:
         DataError: If neither order of day and month fits all dates, or both do.
     """
-    types = possible_types(next(_cells_of(inputs[0], column), None))
+    types = next(filter(None, map(possible_types, _cells_of(inputs[0], column))), set[str]())
     if types not in ({DAY_FIRST, MONTH_FIRST}, {DATE, WEEKDAY}):
         return max(types, default=None)
     every = (cell for each in inputs for cell in _cells_of(each, column))

@@ -27,6 +27,12 @@ from seqtrain.tables.json_lines import json_type
 from seqtrain.tables.times import SECOND, has_one_unit, read_duration
 from seqtrain.text import delimited_line, quote
 
+SCALES = {
+    **dict.fromkeys(("k", "K", "tsd", "Tsd"), 1000),
+    **dict.fromkeys(("M", "mn", "mln", "mio", "Mio"), 10**6),
+    **dict.fromkeys(("B", "bn", "Mrd"), 10**9),
+}
+"""Maps units that may stand for a thousand, a million or more to this number."""
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 MISSING_NUMBERS = frozenset({"", "?", "-", "na", "n/a", "#n/a", "nan", "null", "none"})
 """Cells of a missing number, in lower case."""

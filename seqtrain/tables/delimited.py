@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise, takewhile
@@ -65,12 +64,6 @@ CSV_PROBLEMS = {
     "": f'a field goes on after its closing quote; write "" for a quote inside it{PLAIN_QUOTES}',
 }
 """Maps a part of an error message of the csv module to our message for this error."""
-RENAMING = (
-    'import csv, sys; r = csv.reader(sys.stdin, delimiter="%s"); h = next(r); '
-    'n = [x + ("." + str(h[:i].count(x)) if x in h[:i] else "") for i, x in enumerate(h)]; '
-    'w = csv.writer(sys.stdout, delimiter="%s"); w.writerow(n); w.writerows(r)'
-)
-"""Program of Python that numbers equal names of columns from the second one on, as pandas does."""
 KEY_AND_VALUE = re.compile(r"[^\W\d][^:,;|\t]{0,40}:(?!//)")
 """Beginning of a line above a table, such as ``Device: A7``."""
 COMMENTS = ("#", "%", "//")
@@ -160,7 +153,7 @@ def blocks_of_records(
     """
     blanks = []
     first = next(records, None)
-    while first is not None and _is_blank(first, header=header):
+    while first is not None and is_blank(first, header=header):
         blanks.append(first)
         first = next(records, None)
     if first is None:
@@ -184,7 +177,7 @@ def blocks_of_records(
     yield from map(columns.block, batched(records, rows))
 
 
-def _is_blank(record: Record, *, header: bool) -> bool:
+def is_blank(record: Record, *, header: bool) -> bool:
     """Return True for a blank line; above a header also for one of delimiters alone."""
     _, fields, problem = record
     return problem is None and (fields == [""] or (header and not any(map(str.strip, fields))))
@@ -219,7 +212,7 @@ class _Columns:
         self.may_repeat = header and len(first) > 1 and not all(map(is_number, first))
         filled = [index for index, field in enumerate(first) if field.strip()]
         self.least = max(filled, default=0) + 1
-        names = names_in(line, first, form.delimiter) if header else {}
+        names = names_in(line, first) if header else {}
         # Keys of data.steps are texts, also those of columns without names.
         own: dict[Name, int] = names if header else {index: index for index in range(self.width)}
         known: dict[Name, int] = {index: index for index in range(self.width)}
@@ -299,34 +292,32 @@ class _Columns:
         return found
 
 
-def names_in(line: int, header: list[str], delimiter: str | None = None) -> dict[Name, int]:
-    """Return the index of each column that has a name, which isn't blank.
+def plain_names(header: list[str]) -> list[str]:
+    """Return the names of columns without the blanks around them, unless two would be equal so."""
+    written = [header[0].removeprefix("# "), *header[1:]]
+    plain = [name.strip() for name in written]
+    if len(set(plain) - {""}) == len({name for name in written if name.strip()}):
+        return plain
+    return written
 
-    Names lack the blanks around them, unless two would be equal without these.
+
+def names_in(line: int, header: list[str]) -> dict[Name, int]:
+    """Return the index of each column that has a name, which isn't blank.
 
     Args:
         line: Line of the header.
         header: The names.
-        delimiter: Character between fields, or None if the file isn't text.
 
     Raises:
         UnreadableError: If the header has a name twice.
     """
     names: dict[Name, int] = {}
-    written = [header[0].removeprefix("# "), *header[1:]]
-    plain = [name.strip() for name in written]
-    if len(set(plain) - {""}) == len({name for name in written if name.strip()}):
-        written = plain
-    for index, name in enumerate(written):
+    for index, name in enumerate(plain_names(header)):
         if name in names:
-            command = None
-            if delimiter is not None and line == 1:
-                command = shlex.join(["python3", "-c", RENAMING % (delimiter, delimiter)])
-                command += " < {file} > {new}"
             raise UnreadableError(
                 line,
                 f"column {quote(name)} occurs twice in the header; rename one of them",
-                command=command,
+                conversion=Conversion("named"),
             )
         if name.strip():
             names[name] = index

@@ -91,10 +91,12 @@ def _blocks(stream: BinaryIO, dialect: Dialect, selection: Selection, rows: int)
 def sheet_rows(stream: BinaryIO, dialect: Dialect) -> Iterator[list[str]]:
     """Yield the texts of the cells of each row of a sheet that has a value.
 
-    All rows have equally many cells.
+    All rows have equally many cells. If the columns have names, their row is the first one.
     """
     rows = [row for _, row in _filled_rows(_sheet(_workbook(stream), dialect.sheet))]
     width = max(map(len, rows), default=0)
+    if rows and dialect.header:
+        rows = rows[index_of_names(rows[:FIRST_ROWS]) :]
     for row in rows:
         texts = [text_of(python_value(cell)) for cell in row]
         yield texts + [""] * (width - len(row))

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from tests.helpers.tiny import Cli
 
 
+COMMAND = re.compile(r"^(?:seqtrain:)? *seqtrain ((?:convert|init) .*?)(?:  #.*)?$", re.M)
+"""A command of a message that has a line of its own."""
+
+
 def printed_lines(said: str) -> list[str]:
     """Return the commands that have a line of their own."""
     return re.findall("^seqtrain:   (.*)$", said, re.MULTILINE)
@@ -28,3 +32,45 @@ def run_conversions(cli: "Cli", said: str) -> list[str]:
         else:
             return arguments
     return []
+
+
+def commands_in(said: str) -> list[list[str]]:
+    """Return the words of each command that stands on a line of its own."""
+    return [shlex.split(line) for line in COMMAND.findall(said)]
+
+
+def run_line(cli: "Cli", line: str) -> None:
+    """Run a line of a message in a shell, or in this process if it is a command of seqtrain."""
+    words = shlex.split(line)
+    if words[0] == "seqtrain":
+        cli(*words[1:])
+    else:
+        subprocess.run(line, shell=True, check=True)
+
+
+def run_conversion(cli: "Cli", said: str, form: str | None = None) -> list[str]:
+    """Run the first conversion that is printed, and return the names of the new files.
+
+    Args:
+        cli: The program.
+        said: What was printed.
+        form: Name of the form, or None for any.
+    """
+    conversions = (words for words in commands_in(said) if words[0] == "convert")
+    words = next(x for x in conversions if form in (None, x[x.index("--to") + 1]))
+    return cli(*words).out.splitlines()
+
+
+def follow_printed(cli: "Cli", said: str, *options: str, form: str | None = None) -> list[str]:
+    """Run the first conversion and the command of init below it; return the new files.
+
+    Args:
+        cli: The program.
+        said: What was printed.
+        options: Further options of init. By default it writes c.yaml.
+        form: Name of the form, or None for any.
+    """
+    new = run_conversion(cli, said, form)
+    init = next(words for words in commands_in(said) if words[0] == "init" and new[0] in words)
+    cli(*init, *(options or ("-o", "c.yaml", "--force")))
+    return new

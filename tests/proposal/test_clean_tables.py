@@ -2,12 +2,15 @@
 
 import json
 import re
+import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seqtrain.config import parse_config
+from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, propose
 from tests.proposal.test_forms import draw, sentence, write
 
@@ -22,6 +25,10 @@ def _in_a_folder(tmp_path, monkeypatch) -> None:
 def written(name: str, rows: list[dict[str, Any]]) -> str:
     Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
     return name
+
+
+def data_of(path: str) -> Any:
+    return parse_config(Path(path).read_text()).data
 
 
 def proposed(path: str, **options: Any) -> tuple[Any, list[str]]:
@@ -144,18 +151,44 @@ def test_headlines_and_bodies_of_further_languages_are_joined(draw, title, body)
     assert proposed("a.csv")[0].sequence == [title, body]
 
 
-@pytest.mark.parametrize("stem", ["sentence", "text_", "q"])
-def test_a_pair_of_numbered_texts_is_offered_before_their_parses(draw, cli, stem):
+PAIRS = [("sentence1", "sentence2"), ("said_a", "said_b"), ("#1 Text", "#2 Text"), ("X1", "X2")]
+
+
+@pytest.mark.parametrize("names", [*PAIRS, ("premise", "hypothesis")])
+@pytest.mark.parametrize("are_longer", [True, False])
+def test_two_texts_whose_names_differ_in_one_character_are_joined(draw, cli, names, are_longer):
+    """Also where parses stand beside them, and the first one comes again in several pairs."""
+    known = [sentence(draw) for _ in range(30)]
     rows = []
-    for i in range(80):
-        row = {}
-        for n in (1, 2):
-            text = sentence(draw)
-            row |= {f"{stem}{n}": text, f"{stem}{n}_parse": f"( {text} )"}
-        rows.append([*row.values(), "ab"[i % 2]])
-    write(Path("a.csv"), [*row, "label"], rows)
-    said = cli("init", "a.csv", code=2).err
-    assert f"--sequence {stem}1 --sequence {stem}2 " in said
+    for i in range(90):
+        first, second = known[i % 30], sentence(draw) * (1 + 4 * are_longer)
+        rows.append([i, first, f"( {first} )", second, f"( {second} )", draw.choice("ab")])
+    forms = [(own, f"{own}_parse") for own in names]
+    write(Path("a.csv"), ["nr", *forms[0], *forms[1], "label"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    assert data_of("c.yaml").sequence == [*names]
+    (option,) = re.findall("to read one alone: (--sequence .*)", said)
+    cli("init", "a.csv", "-o", "c.yaml", "--force", *shlex.split(option))
+    assert data_of("c.yaml").sequence == names[0]
+
+
+def test_a_third_text_leaves_a_pair_to_the_user(draw):
+    rows = [[*(sentence(draw) for _ in range(3)), draw.choice("ab")] for _ in range(80)]
+    write(Path("a.csv"), ["line_1", "line_2", "remark", "label"], rows)
+    with suppress(DataError):  # by chance, one of three texts may tell the label better
+        assert isinstance(proposed("a.csv")[0].sequence, str)
+
+
+def test_joined_texts_of_few_words_in_both_cases_stay_texts(draw):
+    """One text of such words is read as symbols."""
+    words = [f"{own[:1].upper()}{own[1:]}" for own in sentence(draw).split()]
+    rows = []
+    for _ in range(80):
+        texts = [" ".join(draw.choices([*words, *map(str.lower, words)], k=8)) for _ in range(2)]
+        rows.append([*texts, draw.choice("ab")])
+    write(Path("a.csv"), ["question1", "question2", "same"], rows)
+    data, _ = proposed("a.csv", sequence=["question1", "question2"], label="same")
+    assert (data.kind, data.sequence) == ("text", ["question1", "question2"])
 
 
 @pytest.mark.parametrize("mark", [",", "."])

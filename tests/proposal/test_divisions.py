@@ -1,11 +1,11 @@
 """Text files whose columns no delimiter of csv divides, or with lines that aren't rows."""
 
 import csv
+import itertools
 import json
 import random
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import run_conversions
+from tests.helpers.printed import follow_printed, run_conversions, run_line
 from tests.proposal.test_forms import sentence, write
 
 
@@ -115,7 +115,7 @@ def test_names_of_questions_and_of_answers_in_two_rows(tmp_path, monkeypatch, cl
     write(Path("a.csv"), names, [answers, *rows])
     data = converted(cli, "a.csv")
     assert (data.label, data.sequence) == (names[1], names[2])
-    (first, *written) = csv.reader(Path("a-answers.csv").read_text().splitlines())
+    (first, *written) = csv.reader(Path("a-named.csv").read_text().splitlines())
     assert first == [*names[:3], "Which tools?: Fork", "Which tools?: Spoon", "Which tools?: Other"]
     assert len(written) == len(rows)
 
@@ -174,7 +174,7 @@ def test_a_column_for_each_class_in_several_files(tmp_path, monkeypatch, cli, gi
     refused = cli("init", *given, code=2).err
     *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
     for command in convert:
-        subprocess.run(command, shell=True, check=True)
+        run_line(cli, command)
     cli(*shlex.split(init)[1:], "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.train, data.test) == ("train-texts.csv", "test-texts.csv")
@@ -213,10 +213,7 @@ def test_points_of_time_steps_become_columns(tmp_path, monkeypatch, cli):
         for i in range(360)
     ]
     write(Path("a.csv"), ["ride", "t", "place", "label"], rows)
-    refused = cli("init", "a.csv", code=2).err
-    (command, init) = re.findall("(python3 .*) && seqtrain (init .*)", refused)[0]
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml")
+    follow_printed(cli, cli("init", "a.csv", code=2).err)
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.id, data.order) == ("ride", "t")
     assert dict(data.steps) == {"place_1": "number", "place_2": "number"}
@@ -234,6 +231,23 @@ def test_names_beside_numbers_are_doubted(tmp_path, monkeypatch, cli, lines, pla
     Path(place, "features.txt").write_text("".join(f"{i} name\n" for i in range(lines)))
     said = cli("init", "a/X_train.txt", "-o", "c.yaml").err
     assert ("features.txt" in said) == (lines == 30)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_numbers_without_names_whose_neighbours_differ_are_doubted(
+    tmp_path, monkeypatch, cli, smooth
+):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(12)
+    rows = [[i % 3 + draw.gauss(0, 1) for _ in range(30)] for i in range(60)]
+    if smooth:
+        rows = [list(itertools.accumulate(row)) for row in rows]
+    lines = (" ".join(f"{number:.6e}" for number in row) for row in rows)
+    Path("X_train.txt").write_text("\n".join(lines) + "\n")
+    write(Path("y_train.txt"), [], [[1 + i % 3] for i in range(60)])
+    said = cli("init", "X_train.txt", "-o", "c.yaml").err
+    assert "30 time steps" in said.splitlines()[0]
+    assert ("no order" in said) == (not smooth)
 
 
 @pytest.mark.parametrize("plain", [0, 1])

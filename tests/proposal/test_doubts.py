@@ -4,7 +4,6 @@ import json
 import random
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.sequences.dataset import prepare
+from tests.helpers.printed import commands_in, run_conversion
 from tests.proposal.test_forms import draw, name, sentence, write
 from tests.proposal.test_roles import proposed
 
@@ -55,10 +55,10 @@ def test_names_of_splits_in_a_column_are_written_as_files_by_the_printed_command
         mark = {"csv": ",", "tsv": "\t"}[form]
         write(path, [*rows[0]], [[*row.values()] for row in rows], mark)
     said = cli("init", path, "-o", "a.yaml").err
-    *lines, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
-    for line in lines:
-        subprocess.run(line, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    *conversions, init = commands_in(said)
+    for words in conversions:
+        cli(*words)
+    cli(*init, "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.label == "verdict"
     found = {split: len(store) for split, store in prepare(config).splits.items()}
@@ -101,7 +101,7 @@ def test_a_field_of_a_fasta_record_names_its_label(tmp_path, draw, field):
 
 
 @pytest.mark.parametrize("word", ["Total", "Summe", "Grand Total:", "Gesamtsumme"])
-def test_a_row_of_totals_is_said_with_a_command(tmp_path, monkeypatch, draw, word):
+def test_a_row_of_totals_is_said_with_a_command(tmp_path, monkeypatch, draw, cli, word):
     monkeypatch.chdir(tmp_path)
     rows = [[f"u{i // 6}", i % 6, draw.random(), "xy"[i // 6 % 2]] for i in range(300)]
     draw.shuffle(rows)
@@ -110,7 +110,7 @@ def test_a_row_of_totals_is_said_with_a_command(tmp_path, monkeypatch, draw, wor
     assert config.data.order == "visit"
     (line,) = [line for line in proposal.warnings if "totals" in line]
     assert "line 302" in line
-    subprocess.run(re.findall(r"sed .*", line)[0], shell=True, check=True)
+    run_conversion(cli, "\n".join(proposal.warnings), "rows")
     assert (
         Path("a-rows.csv").read_text().splitlines() == Path("a.csv").read_text().splitlines()[:-1]
     )
@@ -200,11 +200,10 @@ def test_labels_that_differ_in_case_are_said_with_a_command(
         objects = [{"text": text, "tag": tag.replace("\xa0", " ")} for tag, text in rows]
         Path("a.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in objects))
     said = cli("init", f"a.{ending}", "-o", "c.yaml").err
-    (command,) = re.findall(r"spell them alike: (.*)", said)
+    (command,) = re.findall(r"seqtrain convert .* --to spelled .*", said)
     assert command in cli("data", "c.yaml").out
     assert "alike" not in cli("data", "c.yaml", "--json").err
-    subprocess.run(command, shell=True, check=True)
-    written = Path(f"a-labels.{ending}")
+    written = Path(*run_conversion(cli, said, "spelled"))
     old, new = Path(f"a.{ending}").read_text().lower(), written.read_text()
     assert new.lower() == old
     said = cli("init", str(written), "-o", "d.yaml").err
@@ -526,12 +525,11 @@ def test_tasks_that_annotators_refused_are_said_with_a_command(
     said = cli("init", "a.jsonl", "-o", "a.yaml").err
     assert parse_config(Path("a.yaml").read_text()).data.label == label
     assert "--label" not in said
-    (command,) = re.findall(r"to leave them out: (.*) && seqtrain (init \S+)", said)
-    subprocess.run(command[0], shell=True, check=True)
-    assert "to leave them out" not in cli(*command[1].split(), "-o", "b.yaml").err
+    (new,) = run_conversion(cli, said, "rows")
+    assert "leave them out" not in cli("init", new, "-o", "b.yaml").err
     assert parse_config(Path("b.yaml").read_text()).data.label == label
     kept = [row for row in rows if row["answer"] not in refused]
-    assert list(map(json.loads, Path("a-answered.jsonl").read_text().splitlines())) == kept
+    assert list(map(json.loads, Path(new).read_text().splitlines())) == kept
 
 
 @pytest.mark.parametrize("blank", ["", "-"])
@@ -547,8 +545,7 @@ def test_a_row_of_units_is_removed_by_a_command(tmp_path, monkeypatch, draw, cli
         said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml", code=2).err
     else:
         said = cli("init", "a b.csv", "--label", "state", "-o", "c.yaml").err
-    (command,) = re.findall(r"sed .*", said)
-    subprocess.run(command, shell=True, check=True)
+    run_conversion(cli, said, "rows")
     lines = Path("a b.csv").read_text().splitlines()
     assert Path("a b-rows.csv").read_text().splitlines() == [lines[0], *lines[2:]]
 
@@ -770,9 +767,8 @@ def test_times_of_day_do_not_sort_dates_that_cannot_be_read(tmp_path, monkeypatc
     said = cli("init", "a.csv", "-o", "c.yaml", "--label", "state").err
     assert parse_config(Path("c.yaml").read_text()).data.order is None
     assert "'Date': " in said
-    (command,) = re.findall("month comes first:\n  (.*) && seqtrain init", said)
-    subprocess.run(command, shell=True, check=True)
-    cli("init", "a-month.csv", "-o", "c.yaml", "--force", "--label", "state")
+    run_conversion(cli, said.partition("month comes first:")[2], "dates")
+    cli("init", "a-dates.csv", "-o", "c.yaml", "--force", "--label", "state")
     assert parse_config(Path("c.yaml").read_text()).data.order == ["Date", "Time"]
 
 

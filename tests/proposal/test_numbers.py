@@ -4,7 +4,6 @@ import csv
 import random
 import re
 import shlex
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from seqtrain.config import parse_config
 from seqtrain.errors import DataError
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.schema import Schema
+from tests.helpers.printed import commands_in, follow_printed, run_conversion
 from tests.helpers.reading import completed, read_rows
 from tests.proposal.test_order import proposed
 from tests.proposal.test_roles import write
@@ -232,9 +232,7 @@ def test_two_decimal_marks_in_a_file_are_refused_with_a_command(
     refused = cli("init", path, "--label", "label", "-o", "c.yaml", code=2).err
     assert "'amount'" in refused
     assert "'other'" in refused
-    (command,) = re.findall(r"perl .*", refused)
-    subprocess.run(command, shell=True, check=True)
-    plain = f"a b-points{ending}"
+    (plain,) = run_conversion(cli, refused)
     cli("init", plain, "--label", "label", "-o", "d.yaml")
     np.testing.assert_allclose(read(plain, Path("d.yaml").read_text()), numbers, atol=0.06)
 
@@ -246,11 +244,11 @@ def test_points_beside_decimal_commas_that_may_be_decimals_are_said(tmp_path, mo
         row[2], row[3] = f"{1 + number / 100:.3f}", row[2]
     path = write(Path("a.csv"), NAMES, rows, ";")
     said = cli("init", path, "--label", "label", "-o", "c.yaml").err
-    (command,) = re.findall(r"'amount'.* (perl .*)", said)
-    subprocess.run(command, shell=True, check=True)
-    cli("init", "a-points.csv", "--label", "label", "-o", "d.yaml")
+    assert "'amount' holds" in said
+    run_conversion(cli, said)
+    cli("init", "a-cells.csv", "--label", "label", "-o", "d.yaml")
     truth = 1 + np.array(numbers) / 100
-    np.testing.assert_allclose(read("a-points.csv", Path("d.yaml").read_text()), truth, atol=0.001)
+    np.testing.assert_allclose(read("a-cells.csv", Path("d.yaml").read_text()), truth, atol=0.001)
 
 
 ARABIC = str.maketrans("0123456789.", "٠١٢٣٤٥٦٧٨٩٫")
@@ -281,11 +279,8 @@ def test_numbers_in_doubt_have_a_command_that_reads_them(tmp_path, monkeypatch, 
     write(Path("a b.csv"), ["unit", "t", "v", "w", "label"], rows)
     found = cli("init", "a b.csv").err
     (said,) = (x for x in found.splitlines() if re.search("'v'.*[;:] if ", x))
-    command, _, rest = said.partition(" && seqtrain ")
-    if rest:
-        program = command[command.index("python3 -c") :]
-        subprocess.run(program, shell=True, check=True)
-        cli(*shlex.split(rest), "-o", "b.yaml")
+    if commands_in(found):
+        follow_printed(cli, found, "-o", "b.yaml")
     else:
         options = said[said.index("--set") :]
         cli("init", "a b.csv", *shlex.split(options), "-o", "b.yaml")

@@ -3,7 +3,6 @@
 import random
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import parse_config
+from tests.helpers.printed import follow_printed
 from tests.proposal.test_forms import draw, name, write
 from tests.proposal.test_roles import proposed
 
@@ -47,15 +47,12 @@ def test_commands_number_the_parts_of_a_recording(tmp_path, monkeypatch, draw, c
     names, rows, parts = recording(draw, form)
     write(Path(f"a.{ending}"), names, rows, "," if ending == "csv" else "\t")
     said = cli("init", f"a.{ending}", "-o", "a.yaml", code=2).err
-    awk, init = re.findall(r"^seqtrain:   (awk .*|seqtrain init .*)$", said, re.MULTILINE)
-    subprocess.run(awk, shell=True, check=True)
-    command = shlex.split(init, comments=True)
-    assert Path(command[2]).read_text().count("\n") == len(rows) + 1
-    cli(*command[1:], "-o", "b.yaml", "--set", "data.validation=0.2")
+    (new,) = follow_printed(cli, said, "-o", "b.yaml", "--set", "data.validation=0.2")
+    assert Path(new).read_text().count("\n") == len(rows) + 1
     data = parse_config(Path("b.yaml").read_text()).data
     assert (data.id, data.label) == ("part", names[-1])
     assert (data.window is None) == (form == "begins again")
-    lines = Path(command[2]).read_text().splitlines()[1:]
+    lines = Path(new).read_text().splitlines()[1:]
     ids = [re.split("[,\t]", line)[-1] for line in lines]
     assert len(set(ids)) == parts
     cli("data", "b.yaml")
@@ -67,7 +64,7 @@ def test_rows_of_examples_are_no_recording(tmp_path, monkeypatch, draw, cli):
     rows = [[round(draw.gauss(0, 1), 2), draw.randint(0, 99), "uvw"[i // 50]] for i in range(150)]
     for order in (rows, draw.sample(rows, len(rows))):
         write(Path("a.csv"), ["width", "height", "kind"], order)
-        assert "awk" not in cli("init", "a.csv", "-o", "-", code=2).err
+        assert "convert" not in cli("init", "a.csv", "-o", "-", code=2).err
 
 
 @pytest.mark.parametrize("numbers", [4, 12])

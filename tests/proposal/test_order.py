@@ -3,7 +3,6 @@
 import random
 import re
 import shlex
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,8 +13,10 @@ import pytest
 
 from seqtrain.config import Config, parse_config
 from seqtrain.proposal import InitOptions, Proposal, propose
+from seqtrain.sequences.dataset import prepare
 from seqtrain.sequences.inputs import Input
 from seqtrain.sequences.schema import Schema
+from tests.helpers.printed import follow_printed, run_conversion
 from tests.helpers.reading import completed, read_rows
 from tests.proposal.test_roles import write
 
@@ -521,14 +522,11 @@ def test_what_counts_down_keeps_the_order_or_is_a_command(
         draw.shuffle(rows)
     path = write(Path("a b.csv"), ["unit_id", *names, "event", "value", "label"], rows)
     said = cli("init", path, "--label", "label", "-o", "c.yaml").err
-    turned = re.findall(r"(awk .*); then seqtrain (init .*)", said)
     if shape == "in order":
         assert are_sorted(path, parse_config(Path("c.yaml").read_text()))
         return
-    ((command, rest),) = turned
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(rest), "--label", "label", "-o", "d.yaml")
-    assert are_sorted("a b-turned.csv", parse_config(Path("d.yaml").read_text()))
+    (turned,) = follow_printed(cli, said, "--label", "label", "-o", "d.yaml")
+    assert are_sorted(turned, parse_config(Path("d.yaml").read_text()))
 
 
 @pytest.mark.parametrize("first", ["received_at", "timestamp"])
@@ -622,11 +620,32 @@ def test_a_weekday_of_another_date_is_said(tmp_path, monkeypatch, cli, form, wro
     write(Path("a.csv"), ["unit_id", "day", "value", "label"], rows)
     said = cli("init", "a.csv", "--label", "label", "-o", "c.yaml").err
     order = parse_config(Path("c.yaml").read_text()).data.order
-    assert order == (None if wrong else "day")
-    assert ("2024-01-01 is a Monday" in said) == bool(wrong)
-    if wrong:
+    assert order == (None if wrong > 1 else "day")
+    assert ("2024-01-01 is a Monday" in said) == (wrong > 1)
+    assert ("(line 2)" in said) == (wrong == 1)
+    if wrong > 1:
         refused = cli("fit", "c.yaml", "--set", "data.order=day", code=2).err
         assert "a.csv:2: " in refused
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M:%S", "%d/%m/%Y %H:%M", "%Y-%m-%d"])
+@pytest.mark.parametrize("wrong", ["2024-02-30", "30/02/2024 10:00", "0000-00-00 00:00:00", ""])
+@pytest.mark.parametrize("row", [0, 77])
+def test_few_unreadable_dates_leave_the_order(tmp_path, monkeypatch, cli, form, wrong, row):
+    monkeypatch.chdir(tmp_path)
+    draw, begin = random.Random(8), datetime(2024, 1, 1)
+    rows = [
+        [f"u{n // 9}", f"{begin + timedelta(hours=5 * n):{form}}", draw.random(), "xy"[n // 9 % 2]]
+        for n in range(360)
+    ]
+    draw.shuffle(rows)
+    rows[row][1] = wrong
+    write(Path("a.csv"), ["unit_id", "when", "value", "label"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.order, config.data.bad_rows) == ("when", "drop")
+    assert f"(line {row + 2})" in said
+    assert sum(map(len, prepare(config).splits.values())) == 39
 
 
 def test_dates_that_are_all_equal_are_no_doubt(tmp_path, monkeypatch, cli):
@@ -670,9 +689,7 @@ def test_dates_with_two_digits_of_the_year_are_written_by_the_printed_command(
     said = cli("init", "it's.csv", "--label", "label", "-o", "c.yaml").err
     config, path = parse_config(Path("c.yaml").read_text()), "it's.csv"
     if config.data.order is None:
-        command, _, init = re.findall(r"^  (python3 .*) (&&) seqtrain (init .*)", said, re.M)[0]
-        subprocess.run(command, shell=True, check=True)
-        path = shlex.split(init)[1]
+        (path,) = run_conversion(cli, said)
         cli("init", path, "--label", "label", "-o", "d.yaml")
         config = parse_config(Path("d.yaml").read_text())
     assert are_sorted(path, config)

@@ -14,6 +14,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
+from tests.helpers.printed import commands_in, follow_printed, run_conversion, run_conversions
 from tests.proposal.test_forms import sentence, write
 from tests.tables.test_xlsx import write as write_workbook
 
@@ -44,6 +45,14 @@ def measured(mark: str) -> list[list[Any]]:
             rows.append([f"u{unit}", step, value, draw.random(), "xy"[unit % 2]])
     rows[-1][2] = mark
     return rows
+
+
+def convert_printed(refused: str, cli: Any, source: str) -> Path:
+    """Run the first printed conversion, and return the file it writes. The source stays."""
+    content = Path(source).read_bytes()
+    (written,) = run_conversion(cli, refused)
+    assert Path(source).read_bytes() == content
+    return Path(written)
 
 
 def run_printed(cli: Any, refused: str, program: str, source: str) -> Path:
@@ -87,14 +96,14 @@ def test_limits_become_numbers_and_a_compressed_file_is_unpacked_first(
     tmp_path, monkeypatch, cli, file
 ):
     monkeypatch.chdir(tmp_path)
-    path = write(Path(file), ["unit_id", "step", "temp", "vib", "state"], measured("<0.5"))
-    refused = cli("init", file, "-o", "c.yaml", code=2).err
-    assert b"<0.5" not in run_printed(cli, refused, "perl", file).read_bytes()
-    Path("a.csv.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
-    Path(path).unlink()
-    refused = cli("init", "a.csv.gz", "-o", "c.yaml", code=2).err
-    (Path(re.findall("> (.*limits.csv)", refused)[0]).unlink(missing_ok=True))
-    assert b"<0.5" not in run_printed(cli, refused, "perl", "a.csv.gz").read_bytes()
+    rows = measured("<0.5")
+    path = write(Path(file), ["unit_id", "step", "temp", "vib", "state"], rows)
+    Path("z.csv.gz").write_bytes(gzip.compress(Path(path).read_bytes()))
+    for source in (file, "z.csv.gz"):
+        refused = cli("init", source, "-o", "c.yaml", code=2).err
+        with open(convert_printed(refused, cli, source), newline="") as written:
+            cells = [row[2] for row in csv.reader(written)][1:]
+        assert cells == [str(row[2]).removeprefix("<") for row in rows]
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -108,7 +117,7 @@ def test_commands_of_other_forms(tmp_path, monkeypatch, cli, file):
     cli("init", file, "-o", "c.yaml")
     write(given, ['"A title"', "", ""], table)
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    assert run_printed(cli, refused, "convert", file).read_text().startswith("way,words,n\n")
+    assert convert_printed(refused, cli, file).read_text().startswith("way,words,n\n")
     lines = [
         [f"{sentence(draw)[:3]}{draw.randrange(9)} {i % 2}\n" for k in range(5)] for i in range(60)
     ]
@@ -136,11 +145,27 @@ def test_ids_of_merged_cells_are_written_in_all_rows(tmp_path, monkeypatch, cli,
     else:
         write(Path(file), names, merged, ";" if ";" in file else ("\t" if "tsv" in file else ","))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    filled = run_printed(cli, refused, "python3", file)
+    filled = convert_printed(refused, cli, file)
     cli("init", filled, "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert (config.data.id, config.data.order, config.data.label) == ("pump", "step", "state")
     assert {*prepare(config).splits["train"].lengths.tolist()} == {8}
+
+
+@pytest.mark.parametrize("given", [["in/train.csv", "in/test.csv"], ["in"]])
+def test_files_of_all_splits_are_converted(tmp_path, monkeypatch, cli, given):
+    """Their ids are only in the first rows."""
+    monkeypatch.chdir(tmp_path)
+    names = ["unit_id", "step", "temp", "vib", "state"]
+    for split, ids in (("train", 40), ("test", 10)):
+        rows = [[*row] for row in measured("0")[: 8 * ids]]
+        for row in rows:
+            row[0] *= row[1] == 0
+        write(Path(f"in/{split}.csv"), names, rows)
+    follow_printed(cli, cli("init", *given, code=2).err)
+    data = prepare(parse_config(Path("c.yaml").read_text())).splits
+    assert len(data["test"]) == 10
+    assert {*data["train"].lengths.tolist(), *data["test"].lengths.tolist()} == {8}
 
 
 def test_times_that_mark_sequences_and_columns_named_otherwise_are_commands(
@@ -201,8 +226,7 @@ def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
     if form == "notes":
         (command,) = re.findall("seqtrain (init .*data.sheet=Coded.*)", refused)
     else:
-        (line,) = re.findall("seqtrain:   (mkdir .*)", refused)
-        subprocess.run(line, shell=True, check=True)
+        run_conversion(cli, refused, "tables")
         command = re.findall("seqtrain (init .*)", refused)[-1] + " -o c.yaml"
     cli(*shlex.split(command))
     config = parse_config(Path("c.yaml").read_text())
@@ -218,7 +242,7 @@ def test_the_rows_below_the_names_of_a_survey_are_removed(tmp_path, monkeypatch,
     ids = [f'{{"ImportId":"{each}"}}' for each in names]
     write(Path("it's.csv"), names, [["Start", "How was\nit?", "Again?"], ids, *rows])
     refused = cli("init", "it's.csv", code=2).err
-    cli("init", run_printed(cli, refused, "python3", "it's.csv"), "-o", "c.yaml")
+    cli("init", convert_printed(refused, cli, "it's.csv"), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert (config.data.sequence, config.data.label) == ("Q1", "Q2")
     assert {*prepare(config).preprocessing.labels} == {"y", "n"}
@@ -281,9 +305,7 @@ def test_another_field_of_fasta_becomes_the_label(tmp_path, monkeypatch, cli):
     ]
     Path("a.fasta").write_text("".join(lines))
     refused = cli("init", "a.fasta", code=2).err
-    (command,) = re.findall("seqtrain:   (awk .*) && seqtrain init", refused)
-    subprocess.run(command, shell=True, check=True)
-    cli("init", "a-field-2.fasta", "-o", "c.yaml")
+    follow_printed(cli, refused)
     config = parse_config(Path("c.yaml").read_text())
     assert {*prepare(config).preprocessing.labels} == {*names}
 
@@ -305,7 +327,7 @@ def test_objects_of_json_in_folders_of_classes_are_no_texts(tmp_path, monkeypatc
     assert {*prepare(config).preprocessing.labels} == {"dev", "sales"}
 
 
-def test_lines_of_decimal_commas_between_tabs_become_points(tmp_path, monkeypatch, cli):
+def test_decimal_commas_between_tabs_in_texts_are_numbers(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     draw = random.Random(11)
     Path("cnc").mkdir()
@@ -313,10 +335,9 @@ def test_lines_of_decimal_commas_between_tabs_become_points(tmp_path, monkeypatc
         lines = ["\t".join(f"{draw.gauss(0, 1):.4f}" for _ in "xyz") for _ in range(9)]
         path = Path(f"cnc/T{number:02d}_{['ok', 'worn'][number % 2]}.txt")
         path.write_text("\n".join(lines).replace(".", ",") + "\n")
-    refused = cli("init", "cnc", code=2).err
-    (command,) = re.findall("seqtrain:   (mkdir .*)", refused)
-    subprocess.run(command, shell=True, check=True)
-    assert Path("cnc-tables/T00_ok.csv").read_text().splitlines()[0].count(",") == 2
+    cli("init", "cnc", "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.decimal, len(data.steps)) == (",", 3)
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -334,9 +355,7 @@ def test_splits_in_one_object_are_written_to_files(tmp_path, monkeypatch, cli, n
     }
     Path("my data.json").write_text(json.dumps(rows, indent=indent))
     refused = cli("init", "my data.json", code=2).err
-    (command, init) = re.findall("seqtrain:   (python3 .*) && seqtrain (init .*)", refused)[0]
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert {*data.preprocessing.labels} == {"p", "q"}
     assert len(data.splits["train"]) == len(data.splits["validation"]) == 60
@@ -362,10 +381,8 @@ def test_named_fields_of_fasta_are_listed_and_one_becomes_the_label(
     monkeypatch.chdir(tmp_path)
     Path("a.fasta").write_text(fasta(header))
     refused = cli("init", "a.fasta", code=2).err
-    commands = re.findall("seqtrain:   (perl .*) && seqtrain (init [^ ]*)", refused)
-    assert len(commands) == 2
-    subprocess.run(commands[0][0], shell=True, check=True)
-    cli(*shlex.split(commands[0][1]), "-o", "c.yaml")
+    assert [words[0] for words in commands_in(refused)] == ["convert", "convert", "init"]
+    follow_printed(cli, refused)
     labels = prepare(parse_config(Path("c.yaml").read_text())).preprocessing.labels
     assert {label.replace("_", " ") for label in labels} == {*ORGANISMS}
 
@@ -406,12 +423,10 @@ def test_the_numbers_of_vectors_of_time_steps_become_columns(
             rows.append([take, step, *map(joined, parts), "pq"[take % 2]])
     write(Path("a.csv"), ["take", "step", *names, "label"], rows)
     said = cli("init", "a.csv", "-o", "c.yaml").err
-    (command, init) = re.findall("(python3 .*) && seqtrain (init .*)", said)[0]
-    subprocess.run(command, shell=True, check=True)
+    follow_printed(cli, said, "-o", "d.yaml")
     with open("a-numbers.csv") as file:
         written = [[*map(float, row[2 : 2 + size * columns])] for row in [*csv.reader(file)][1:]]
     assert written == numbers
-    cli(*shlex.split(init), "-o", "d.yaml")
     data = parse_config(Path("d.yaml").read_text()).data
     assert (data.id, data.order, data.label) == ("take", "step", "label")
     assert [*data.steps] == [f"{name}_{at}" for name in names for at in range(1, size + 1)]

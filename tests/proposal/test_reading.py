@@ -12,6 +12,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
+from tests.helpers.printed import run_conversion
 from tests.proposal.test_forms import LOG, log, name, proposed, sentence, write
 from tests.proposal.test_printed_commands import run_printed
 
@@ -99,7 +100,7 @@ def test_a_column_without_a_name_is_named_by_the_printed_command(tmp_path, monke
     draw = random.Random(str(names))
     rows = [[sentence(draw, x), x] for x in draw.choices(["kup", "wem"], k=80)]
     write_quoted(Path("a.csv"), [names, *rows])
-    new = run_printed(cli, cli("init", "a.csv", code=2).err, "sed", "a.csv")
+    (new,) = run_conversion(cli, cli("init", "a.csv", code=2).err)
     config, _ = proposed(str(new))
     assert [config.data.sequence, config.data.label] == [names[0] or "text", "label"]
     assert sum(map(len, prepare(config).splits.values())) == 80

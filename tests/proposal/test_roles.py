@@ -697,8 +697,20 @@ def test_ids_of_a_panel_may_be_counted_within_each_time(tmp_path, name, form, sh
     assert (data.id, data.label) == (name, "diet")
 
 
+@pytest.mark.parametrize("named", [[], ["currency"]])
+def test_a_column_of_one_value_is_not_to_be_named_as_a_time_step(tmp_path, named):
+    rows = [[f"f{i // 9}", i % 9, "EUR", "uv"[i // 9 % 2]] for i in range(360)]
+    path = write(tmp_path / "a.csv", ["firm", "period", "currency", "state"], rows)
+    given = {"steps": named} if named else {}
+    with pytest.raises(DataError) as error:
+        proposed(path, order="period", **given)
+    (line,) = error.value.lines
+    assert line.startswith("--steps: ")
+    assert not line.endswith("name it")
+
+
 @pytest.mark.parametrize("traits", [["sex"], ["sex", "town"]])
-def test_a_label_of_rows_is_offered_beside_traits_of_ids(tmp_path, traits):
+def test_a_label_of_rows_comes_before_traits_of_ids(tmp_path, traits):
     draw, rows = random.Random(len(traits)), list[list[Any]]()
     for unit in range(60):
         own = [draw.choice("xy") for _ in traits]
@@ -708,12 +720,8 @@ def test_a_label_of_rows_is_offered_beside_traits_of_ids(tmp_path, traits):
         ]
     names = ["patient_id", "hour", "pulse", *traits, "sepsis_label"]
     path = write(tmp_path / "a.csv", names, rows)
-    if len(traits) == 1:
-        said = proposed(path, id="patient_id")[1].warnings
-    else:
-        with pytest.raises(DataError) as error:
-            proposed(path, id="patient_id")
-        said = error.value.lines
-    assert any("--label sepsis_label" in line for line in said)
-    config, _ = proposed(path, id="patient_id", label="sepsis_label")
+    config, proposal = proposed(path)
+    assert (config.data.id, config.data.label) == ("patient_id", "sepsis_label")
     assert config.data.window is not None
+    assert any("--label sex" in line for line in proposal.warnings)
+    assert proposed(path, label="sex")[0].data.window is None

@@ -3,8 +3,6 @@
 import csv
 import json
 import random
-import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
+from tests.helpers.printed import follow_printed
 from tests.proposal.test_order import proposed
 
 
@@ -22,13 +21,9 @@ def written(path: Path, names: list[str], rows: list[list[Any]], mark: str = ","
     return str(path)
 
 
-def follow(lines: str) -> DataConfig:
-    """Run the first command of a message as it is printed, and return the data of its config."""
-    (command,) = re.findall(r"((?:python3|awk) .*)", lines)[:1]
-    line, _, init = command.partition(" && ")
-    init = init or re.findall(r"seqtrain init .*", lines)[-1]
-    script = f"{line} && {init.partition('  # ')[0]} -o followed.yaml --force"
-    subprocess.run(["bash", "-c", script], check=True, capture_output=True, timeout=60)
+def follow(said: str, cli: Any) -> DataConfig:
+    """Run the first conversion of a message, and return the data of the config of its init."""
+    follow_printed(cli, said, "-o", "followed.yaml", "--force")
     return parse_config(Path("followed.yaml").read_text()).data
 
 
@@ -60,7 +55,7 @@ MEASURED: dict[str, tuple[Callable[[random.Random], str], int]] = {
 @pytest.mark.parametrize("others", [False, True])
 @pytest.mark.parametrize("form", MEASURED)
 def test_cells_that_are_no_plain_numbers_are_said_with_a_command(
-    tmp_path, monkeypatch, form, others
+    tmp_path, monkeypatch, cli, form, others
 ):
     """They hide neither the id nor the order, and the command makes numbers of them."""
     monkeypatch.chdir(tmp_path)
@@ -71,8 +66,8 @@ def test_cells_that_are_no_plain_numbers_are_said_with_a_command(
         rows, names = [[*x, draw.gauss(2, 1)] for x in rows], [*names, "temp"]
     config, proposal = proposed(written(Path("a.csv"), names, rows))
     assert (config.data.id, config.data.order) == ("who", "day")
-    (line,) = [line for line in proposal.warnings if "'reading'" in line]
-    data = follow(line)
+    assert len([line for line in proposal.warnings if line.startswith("'reading'")]) == 1
+    data = follow("\n".join(proposal.warnings), cli)
     assert (data.id, data.order, data.label) == ("who", "day", "outcome")
     own = [name for name in data.steps or {} if name.startswith("reading")]
     assert len([name for name in own if not name.endswith("mark")]) == numbers
@@ -86,7 +81,7 @@ def test_measurements_in_wide_columns_are_refused_with_a_command(tmp_path, monke
     rows = [[*(cell(draw) for _ in range(9)), draw.choice("ab")] for _ in range(60)]
     names = [*(f"v{step}" for step in range(9)), "outcome"]
     said = cli("init", written(Path("a.csv"), names, rows), code=2).err
-    data = follow(said)
+    data = follow(said, cli)
     assert data.label == "outcome"
     assert data.kind == ("tokens" if form == "two" else "features")
 
@@ -201,7 +196,7 @@ def test_marks_beside_blank_cells_are_two_classes_after_a_command(
     path = written(Path("a.csv"), ["text", "is it spam"], rows, mark)
     options = ("--label", "is it spam") if named else ()
     said = cli("init", path, *options, code=2).err
-    data = follow(said)
+    data = follow(said, cli)
     assert data.label == "is it spam"
     found = cli("data", "followed.yaml", "--json").json["splits"]["train"]["labels"]
     assert {*found} == {"x", "no"}
@@ -214,7 +209,7 @@ def test_marks_beside_another_label_are_said(tmp_path, monkeypatch, cli):
     path = written(Path("a.csv"), ["text", "source", "spam"], rows)
     _, proposal = proposed(path)
     assert any("--label spam" in line for line in proposal.warnings)
-    assert follow(cli("init", path, "--label", "spam", code=2).err).label == "spam"
+    assert follow(cli("init", path, "--label", "spam", code=2).err, cli).label == "spam"
 
 
 @pytest.mark.parametrize("named", ["note", "remark", "description"])
@@ -240,7 +235,7 @@ def test_the_states_of_one_recording_are_no_ids(tmp_path, monkeypatch, cli):
         rows.append({**own, "hvac": "on" if state else "off"})
     Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert "--label occupancy" in cli("init", "a.jsonl", code=2).err
-    data = follow(cli("init", "a.jsonl", "--label", "occupancy", code=2).err)
+    data = follow(cli("init", "a.jsonl", "--label", "occupancy", code=2).err, cli)
     assert (data.id, data.order, data.label) == ("part", "ts", "occupancy")
 
 

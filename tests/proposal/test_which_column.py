@@ -4,7 +4,6 @@ import json
 import random
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.sequences.dataset import prepare
+from tests.helpers.printed import follow_printed, run_conversions
 from tests.proposal.test_forms import draw, sentence, write
 
 __all__ = ["draw"]
@@ -345,12 +345,9 @@ def test_numbers_with_k_beside_plain_ones_are_written_plain(draw, cli, units, ma
             rows.append([f"v{at}", step, f"{number:g}{unit}", "vf"[at % 2]])
     write(Path("a.csv"), ["video", "day", "views", "status"], rows, mark)
     said = cli("init", "a.csv", "-o", "c.yaml", code=2 if len(units) == 1 else 0).err
-    (line,) = re.findall(r"python3 -c .*", said)
-    command, _, init = line.partition(" && seqtrain ")
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml", "--force")
+    (new,) = follow_printed(cli, said)
     assert data_of().steps["views"] == "number"
-    lines = Path("a-numbers.csv").read_text().splitlines()[1:]
+    lines = Path(new).read_text().splitlines()[1:]
     assert [float(x.split(mark)[2]) for x in lines] == pytest.approx(expected)
 
 
@@ -419,10 +416,7 @@ def test_labels_of_0s_and_1s_are_doubted_with_the_command_that_writes_lists(draw
     rows = [[sentence(draw), "".join(draw.choices("01", k=4))] for _ in range(120)]
     write(Path("a.csv"), ["text", "bits"], rows)
     said = cli("init", "a.csv", "-o", "c.yaml", "--force").err
-    (line,) = re.findall(r"python3 -c .*", said)
-    command, _, init = line.partition(" && seqtrain ")
-    subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "d.yaml", "--force")
+    follow_printed(cli, said, "-o", "d.yaml", "--force")
     prepared = prepare(parse_config(Path("d.yaml").read_text()))
     assert len(prepared.preprocessing.labels) == 4
 
@@ -498,11 +492,10 @@ def test_an_id_of_time_steps_is_no_label(draw, cli, case, numbers, by_time):
 def test_an_id_of_time_steps_without_names_is_no_label(draw, cli):
     rows = steps_of_things(draw, list(range(1, 31)), COUNT)
     Path("a.txt").write_text("".join(" ".join(map(str, row)) + "  \n" for row in rows))
-    awk, init = re.findall(r"^seqtrain:   (.*)$", cli("init", "a.txt", code=2).err, re.M)
-    subprocess.run(awk, shell=True, check=True)
-    refused = cli(*shlex.split(init)[1:], code=2).err
+    init = run_conversions(cli, cli("init", "a.txt", code=2).err)
+    refused = cli(*init, code=2).err
     assert "--id 0 --order 1 --label" in refused
-    asked = cli(*shlex.split(init)[1:], "--id", "0", "--order", "1", code=2).err
+    asked = cli(*init, "--id", "0", "--order", "1", code=2).err
     assert "data.window" not in asked
 
 
@@ -535,3 +528,20 @@ def test_clocks_that_begin_again_in_each_activity_leave_the_owner_as_the_id(
     data = data_of()
     assert (data.id, data.order, data.label) == (owner, "timestamp", "activity")
     assert data.window == {"steps": 32, "stride": 16, "label": "constant"}
+
+
+@pytest.mark.parametrize("form", ["#{}", "№{}", "INV-2024-{:05}", "{:06}/B"])
+@pytest.mark.parametrize("has_amounts", [True, False])
+def test_numbers_of_orders_are_no_text_beside_their_customers(draw, cli, form, has_amounts):
+    rows = []
+    for i in range(240):
+        buyer = draw.randrange(40)
+        amount = f"{draw.uniform(3, 90):.2f}" if has_amounts else "EUR"
+        day = f"2023-{1 + i // 20:02}-{1 + i % 20:02}"
+        person = f"p{buyer}@post.example"
+        rows.append([form.format(1000 + i), person, day, amount, draw.choice("klm"), buyer % 2])
+    write(Path("a.csv"), ["Name", "Email", "Created at", "Total", "Item", "returned"], rows)
+    cli("init", "a.csv", "--label", "returned", "-o", "c.yaml")
+    data = data_of()
+    assert (data.id, data.order) == ("Email", "Created at")
+    assert "Name" not in data.steps

@@ -49,8 +49,9 @@ def test_rows_of_an_id_are_the_turns_of_a_chat(tmp_path, monkeypatch, cli, seed)
     by_id = {f"T{number}": row for number, row in enumerate(lists)}
     Path("lists.jsonl").write_text("".join(json.dumps(by_id[id]) + "\n" for id in order))
     said = cli("init", "rows.csv", "-o", "rows.yaml").err
-    (option,) = re.findall(r"one sequence: (--id .*)", said)
-    cli("init", "rows.csv", *shlex.split(option), "-o", "rows.yaml", "--force", *KEYS)
+    options = re.findall(r"one sequence: (--id .*)", said)
+    assert len(options) == (columns[0] == "thread_id")  # others are named like conversations
+    cli("init", "rows.csv", *shlex.split(" ".join(options)), "-o", "rows.yaml", "--force", *KEYS)
     cli("init", "lists.jsonl", "-o", "lists.yaml", *KEYS)
     found, expected = (
         prepare(parse_config(Path(f"{x}.yaml").read_text())) for x in ("rows", "lists")

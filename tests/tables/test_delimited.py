@@ -3,7 +3,6 @@
 import csv
 import io
 import random
-import subprocess
 
 import pytest
 from hypothesis import given
@@ -13,6 +12,7 @@ from seqtrain.errors import DataError
 from seqtrain.tables.blocks import REST, Dialect
 from seqtrain.tables.sources import open_source
 from tests.helpers.examples import examples, seeds
+from tests.helpers.printed import run_line
 from tests.tables.conftest import rows_of, select
 
 FIELD = st.one_of(
@@ -352,10 +352,10 @@ def test_what_resembles_a_title_is_read(read, content):
     assert set(read(content, "a.csv")[0].cells) == set(filter(None, names))
 
 
-def test_the_command_for_an_open_quote_leaves_its_line_out(read, tmp_path, monkeypatch):
+def test_the_command_for_an_open_quote_leaves_its_line_out(read, tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError) as caught:
         read('a,b\n1,2\n"3,4\n', "a b.csv", "a")
-    subprocess.run(caught.value.problems[1], shell=True, check=True)
+    run_line(cli, caught.value.problems[1])
     (new,) = set(tmp_path.iterdir()) - {tmp_path / "a b.csv"}
     assert [row.cells["a"] for row in read(new.read_bytes(), "c.csv", "a")] == ["1"]

@@ -1,6 +1,6 @@
 """Command `seqtrain convert`: write a data file in a form that `init` reads."""
 
-from seqtrain.cli.options import DELIMITER, FORCE, Delimiter, argument, option
+from seqtrain.cli.options import DELIMITER, FORCE, Delimiter, argument, flag, option
 from seqtrain.tables.conversions.forms import FORMS, converted_names
 
 
@@ -11,11 +11,25 @@ def convert(
     at: str | None = option("Word of a line that is its label: first or last.", "PLACE"),
     before: int | None = option("Number of fields before a text.", "N", min=0),
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
+    every: int | None = option("Number of rows of each part.", "N", min=1),
+    field: list[str] | None = option("Field that becomes a turn. Can be repeated.", "FIELD"),
+    flags: bool = flag("Write what isn't a number in a column of its own.", "--flags"),
+    folder: str | None = option("Folder of the files that a column names.", "FOLDER"),
     header_line: str | None = option("Line with the names of a table's columns.", "TEXT"),
     line: int | None = option("Line of the file, counted from 1.", "N", min=1),
     mark: str | None = option("Mark between columns, such as :: or tab.", "MARK"),
-    name: str | None = option("Name of the new column.", "NAME"),
+    name: str | None = option("Name of the new column, or of the array.", "NAME"),
     other: list[str] | None = option("Column to leave out. Can be repeated.", "COLUMN"),
+    pattern: str | None = option(
+        "Part of a name as a regular expression, or the form of dates, such as %d/%m/%Y.", "PATTERN"
+    ),
+    points: bool = flag("Commas separate numbers, and aren't decimal marks.", "--points"),
+    rows: int | None = option("Number of rows with names.", "N", min=1),
+    rule: str | None = option("Rule by which cells are rewritten.", "RULE"),
+    skip: int | None = option("Number of rows below the names to leave out.", "N", min=0),
+    text: str | None = option("Text for blank cells.", "TEXT"),
+    value: list[str] | None = option("Cell to keep. Can be repeated.", "CELL"),
+    without: list[str] | None = option("Cell of rows to leave out. Can be repeated.", "CELL"),
     header: bool = option(
         "The first row names the columns, or doesn't.", None, "--header/--no-header", default=True
     ),
@@ -48,11 +62,23 @@ def convert(
         "at": at,
         "before": before,
         "column": column,
+        "every": every,
+        "field": field,
+        "flags": flags,
+        "folder": folder,
         "header_line": header_line,
         "line": line,
         "mark": mark,
         "name": name,
         "other": other,
+        "pattern": pattern,
+        "points": points,
+        "rows": rows,
+        "rule": rule,
+        "skip": skip,
+        "text": text,
+        "value": value,
+        "without": without,
     }
     separator = None
     if delimiter is not None:
