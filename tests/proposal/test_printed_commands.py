@@ -153,6 +153,22 @@ def test_ids_of_merged_cells_are_written_in_all_rows(tmp_path, monkeypatch, cli,
     assert {*prepare(config).splits["train"].lengths.tolist()} == {8}
 
 
+@pytest.mark.parametrize("given", [["in/train.csv", "in/test.csv"], ["in"]])
+def test_files_of_all_splits_are_converted(tmp_path, monkeypatch, cli, given):
+    """Their ids are only in the first rows."""
+    monkeypatch.chdir(tmp_path)
+    names = ["unit_id", "step", "temp", "vib", "state"]
+    for split, ids in (("train", 40), ("test", 10)):
+        rows = [[*row] for row in measured("0")[: 8 * ids]]
+        for row in rows:
+            row[0] *= row[1] == 0
+        write(Path(f"in/{split}.csv"), names, rows)
+    follow_printed(cli, cli("init", *given, code=2).err)
+    data = prepare(parse_config(Path("c.yaml").read_text())).splits
+    assert len(data["test"]) == 10
+    assert {*data["train"].lengths.tolist(), *data["test"].lengths.tolist()} == {8}
+
+
 def test_times_that_mark_sequences_and_columns_named_otherwise_are_commands(
     tmp_path, monkeypatch, cli
 ):
@@ -211,8 +227,7 @@ def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
     if form == "notes":
         (command,) = re.findall("seqtrain (init .*data.sheet=Coded.*)", refused)
     else:
-        (line,) = re.findall("seqtrain:   (mkdir .*)", refused)
-        subprocess.run(line, shell=True, check=True)
+        run_conversion(cli, refused, "tables")
         command = re.findall("seqtrain (init .*)", refused)[-1] + " -o c.yaml"
     cli(*shlex.split(command))
     config = parse_config(Path("c.yaml").read_text())
@@ -291,9 +306,7 @@ def test_another_field_of_fasta_becomes_the_label(tmp_path, monkeypatch, cli):
     ]
     Path("a.fasta").write_text("".join(lines))
     refused = cli("init", "a.fasta", code=2).err
-    (command,) = re.findall("seqtrain:   (awk .*) && seqtrain init", refused)
-    subprocess.run(command, shell=True, check=True)
-    cli("init", "a-field-2.fasta", "-o", "c.yaml")
+    follow_printed(cli, refused)
     config = parse_config(Path("c.yaml").read_text())
     assert {*prepare(config).preprocessing.labels} == {*names}
 
@@ -369,10 +382,8 @@ def test_named_fields_of_fasta_are_listed_and_one_becomes_the_label(
     monkeypatch.chdir(tmp_path)
     Path("a.fasta").write_text(fasta(header))
     refused = cli("init", "a.fasta", code=2).err
-    commands = re.findall("seqtrain:   (perl .*) && seqtrain (init [^ ]*)", refused)
-    assert len(commands) == 2
-    subprocess.run(commands[0][0], shell=True, check=True)
-    cli(*shlex.split(commands[0][1]), "-o", "c.yaml")
+    assert [words[0] for words in commands_in(refused)] == ["convert", "convert", "init"]
+    follow_printed(cli, refused)
     labels = prepare(parse_config(Path("c.yaml").read_text())).preprocessing.labels
     assert {label.replace("_", " ") for label in labels} == {*ORGANISMS}
 

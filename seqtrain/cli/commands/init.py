@@ -88,7 +88,12 @@ def init(
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
     from seqtrain.cli.init_commands import arguments_of, completed
     from seqtrain.errors import DataError
-    from seqtrain.proposal import InitOptions, data_format, refuse_files_without_format
+    from seqtrain.proposal import (
+        FileLayout,
+        InitOptions,
+        data_format,
+        refuse_files_without_format,
+    )
 
     init_options = InitOptions(
         overrides or (),
@@ -107,8 +112,9 @@ def init(
     try:
         if init_options.get("format") is None:
             refuse_files_without_format(data)
+        layout = FileLayout({"train": data}, init_options)
         for path in data:
-            data_format(path, format or "auto")
+            data_format(path, format or "auto", layout)
         _write_proposal(data, init_options, test, output, user, force=force)
     except DataError as error:
         raise DataError(*completed(error.problems, user)) from None

@@ -25,6 +25,7 @@ from seqtrain.tables.json_lines import json_values
 from seqtrain.tables.opening import TextLines, open_input
 from seqtrain.tables.other_programs import DATABASES, FASTQ
 from seqtrain.tables.sources import files_below, folder_entries
+from seqtrain.tables.xlsx import sheet_names, sheet_rows
 
 SOUND = ".wav"
 """Ending of sound."""
@@ -132,14 +133,16 @@ def tables(path: str, target: Path) -> None:
     """Write each table inside a file as a file of a folder.
 
     Args:
-        path: An object of JSON with lists of rows, arrays of several splits, or a database of
-            SQLite.
+        path: An object of JSON with lists of rows, arrays of several splits, a database of SQLite,
+            or a workbook.
         target: The new folder.
     """
     ending = _ending(path)
     target.mkdir()
     if ending in DATABASES:
         _write_database(path, target)
+    elif ending == ".xlsx":
+        _write_sheets(path, target)
     elif ending == ".npz":
         with open_input(path) as stream:
             arrays = read_arrays(stream, path)
@@ -179,6 +182,22 @@ def _write_database(path: str, target: Path) -> None:
                 write_new(new, (f"{line}\n".encode() for line in lines))
         except sqlite3.DatabaseError as error:
             raise UnreadableError(None, f"isn't a sound database ({error})") from None
+
+
+def _write_sheets(path: str, target: Path) -> None:
+    """Write each sheet of a workbook as csv. The name of a sheet may be a label, so it stays.
+
+    Raises:
+        UnreadableError: If it isn't a sound workbook.
+    """
+    names = sheet_names(path)
+    if not names:
+        raise UnreadableError(None, "isn't a sound xlsx file")
+    for name in names:
+        with open_input(path) as stream:
+            rows = list(sheet_rows(stream, Dialect("xlsx", header=False, sheet=name)))
+        if rows:
+            write_new(target / f"{name}.csv", (f"{line}\n".encode() for line in as_csv(rows)))
 
 
 def _file_name(name: str) -> str:

@@ -48,6 +48,7 @@ FORMS = {
     "dates": Form("cells.dated", "Dates get the year first."),
     "fields": Form("objects.fields", "Inner values of a field become fields.", ".jsonl"),
     "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
+    "headers": Form("lines.headers", "A field of headers of FASTA becomes the label."),
     "joined": Form(
         "rows.joined",
         "The cells of columns are joined in a new first column.",
