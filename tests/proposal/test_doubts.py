@@ -720,9 +720,30 @@ def test_numbers_of_ships_are_ids_beside_times(tmp_path, draw):
         for place, ship in enumerate(ships):
             position = [round(draw.gauss(place % 3, 1), 3), round(draw.random(), 3)]
             rows.append([f"2023-03-16 08:{minute:02d}:00", ship, *position, "xyz"[place % 3]])
-    names = ["stamp", "MMSI", "lat", "speed", "ship type"]
+    names = ["stamp", "hull", "lat", "speed", "ship type"]
     config, _ = proposed(write(tmp_path / "a.csv", names, rows), label="ship type")
-    assert (config.data.id, config.data.order) == ("MMSI", "stamp")
+    assert (config.data.id, config.data.order) == ("hull", "stamp")
+
+
+@pytest.mark.parametrize(
+    ("number", "id"), [("MMSI", "MMSI"), ("Car ID", "Car ID"), ("hull", "call")]
+)
+def test_a_second_name_of_an_id_is_no_feature(tmp_path, draw, number, id):
+    """The column that is named like codes is the id, and the number of a thing is no number."""
+    cars = draw.sample(range(300_000, 900_000), 40)
+    rows = []
+    for place, car in enumerate(cars):
+        weight = draw.randrange(700, 3000)
+        for minute in range(9):
+            speed = round(draw.gauss(place % 2, 1), 3)
+            called = f"{name(draw)} {place}" if minute == 0 else rows[-1][0]
+            stamp = f"2023-05-02 07:{minute:02d}:00"
+            rows.append([called, car, stamp, speed, weight, "mn"[place % 2]])
+    names = ["call", number, "stamp", "speed", "mass", "kind"]
+    config, proposal = proposed(write(tmp_path / "a.csv", names, rows), label="kind")
+    assert config.data.id == id
+    assert config.data.static == {"mass": "number"}
+    assert any("(the id again)" in line for line in proposal.uses)
 
 
 def test_a_training_set_and_its_metadata_are_joined(tmp_path, draw):
