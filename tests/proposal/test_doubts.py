@@ -725,9 +725,7 @@ def test_numbers_of_ships_are_ids_beside_times(tmp_path, draw):
     assert (config.data.id, config.data.order) == ("hull", "stamp")
 
 
-@pytest.mark.parametrize(
-    ("number", "id"), [("MMSI", "MMSI"), ("ID", "ID"), ("hull", "call")]
-)
+@pytest.mark.parametrize(("number", "id"), [("MMSI", "MMSI"), ("ID", "ID"), ("hull", "call")])
 def test_a_second_name_of_an_id_is_no_feature(tmp_path, draw, number, id):
     """The column that is named like codes is the id, and the number of a thing is no number."""
     cars = draw.sample(range(300_000, 900_000), 40)
