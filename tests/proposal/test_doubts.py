@@ -354,6 +354,32 @@ def test_windows_are_advised_only_where_the_label_stays(tmp_path, monkeypatch, d
     cli("init", "a.csv", "--id", "unit_id", "-o", "d.yaml", *given, *shlex.split(option))
 
 
+@pytest.mark.parametrize("labels", [["--label", "solved"], []])
+def test_answers_of_a_pupil_lead_to_windows(tmp_path, monkeypatch, draw, cli, labels):
+    """A label of each row changes at nearly each of them, and a constant is no id."""
+    monkeypatch.chdir(tmp_path)
+    topics = ["Area of a Circle", "Mean", "Two Steps"]
+    rows, answers = [], 0
+    for pupil in range(30):
+        for _ in range(draw.randint(9, 24)):
+            answers += draw.randint(1, 9)
+            own = [300 + draw.randrange(50), draw.randrange(2), draw.randint(1, 4)]
+            waited, topic = draw.randint(900, 90_000), draw.choice(topics)
+            rows.append([answers, 700 + pupil, *own, waited, "linear", topic])
+    names = ["entry_id", "pupil_id", "task_id", "solved", "tries", "waited_ms", "mode", "skill"]
+    write(Path("a.csv"), names, rows)
+    refused = cli("init", "a.csv", *labels, "-o", "c.yaml", code=2).err
+    assert "--id mode" not in refused
+    command = re.findall("seqtrain:   seqtrain (init .*--id pupil_id)", refused)[0]
+    if not labels:
+        asked = cli(*shlex.split(command), code=2).err
+        (command,) = re.findall("seqtrain (init .*--label solved)", asked)
+    refused = cli(*shlex.split(command), code=2).err
+    cli(*shlex.split(re.findall("seqtrain (init .*data.window.*)", refused)[0]))
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.label, bool(data.window)) == ("pupil_id", "solved", True)
+
+
 def test_scattered_rows_without_an_order_are_said(tmp_path, monkeypatch, draw, cli):
     """Not where a column sorts them, or the rows of an id follow each other."""
     monkeypatch.chdir(tmp_path)
