@@ -1,6 +1,5 @@
 """Channels of series: in names of columns, such as acc_x_12, first in arrays, and in files."""
 
-import json
 import os
 import re
 import shlex
@@ -17,16 +16,17 @@ from seqtrain.proposal.conversions import can_be_converted, table_conversion_lin
 from seqtrain.proposal.facts import Facts
 from seqtrain.proposal.file_names import OWNER_FILE_WORDS, inside, num_lines, words_of
 from seqtrain.proposal.first_lines import first_lines
-from seqtrain.proposal.nested import rewritten_objects
+from seqtrain.proposal.nested import converted_objects
 from seqtrain.proposal.options import FileLayout
-from seqtrain.proposal.profile import ColumnProfile, Columns
+from seqtrain.proposal.profile import Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles
 from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.wide import places_in_time, wide_columns
-from seqtrain.tables.arrays import arrays_of_splits, labels_file
+from seqtrain.tables.arrays import arrays_of_splits
 from seqtrain.tables.blocks import TARGET_WORDS
 from seqtrain.tables.cells import is_number
+from seqtrain.tables.conversions.forms import conversion, conversion_lines
 from seqtrain.tables.join import ROW, column_of
 from seqtrain.text import counted, listed
 
@@ -40,19 +40,6 @@ STEP_NUMBERS = (
     "[0-9]+[._ -]*",
 )
 """Patterns of the step in the name of a column: a month or day, the last number, or the first."""
-FIRST_TO_LAST = (
-    "import numpy, pathlib, sys; b, a = map(pathlib.Path, sys.argv[1:]); "
-    "f = [(p, b / p.relative_to(a)) for p in a.rglob('*.npy')]; "
-    "[q.parent.mkdir(parents=True, exist_ok=True) for p, q in f]; "
-    "[numpy.save(q, numpy.load(p).T) for p, q in f]"
-).replace("'", '"')
-"""Program of Python that writes the arrays of a folder with steps first and channels last."""
-STACKING = (
-    "import numpy, pathlib, sys; f = sorted(pathlib.Path(sys.argv[2]).iterdir()); "
-    "numpy.savez(sys.argv[1], X=numpy.stack([numpy.loadtxt(p{form}) for p in f "
-    'if p.name[0] != "."], axis=2))'
-)
-"""Program of Python that writes the files of a folder, a channel each, as one array of series."""
 
 
 def channel_doubts(table: Table, columns: Columns) -> list[str]:
@@ -128,45 +115,26 @@ def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
     if len(roles.sequence) > 1:
         return [f"{found}; if each column is a time step, write one list of all: [[1, 2], [3, 4]]"]
     if not are_arrays:
-        return lines + _lines_of_lists(table, roles.sequence[0])
-    given = table.layout.train
+        if table.format != "jsonl" or not os.path.isfile(table.path):
+            return lines
+        return lines + converted_objects("steps", table, roles.sequence[0].name_text)
+    given = table.layout.train[0]
+    joined = [shlex.quote(str(join["file"])) for join in table.layout.joins]
     if table.step_columns:
-        folder = given[0] if os.path.isdir(given[0]) else os.path.dirname(given[0])
-        new, code, given = f"{folder.rstrip(os.sep)}-steps", FIRST_TO_LAST, [folder]
-    elif len(given) == 1 and os.path.isfile(given[0]):
-        new, code = f"{os.path.splitext(given[0])[0]}-steps.npz", _swapping(given[0])
-        given += filter(None, [labels_file(given[0])])
-    else:
+        folder = given if os.path.isdir(given) else os.path.dirname(given)
+        return lines + conversion_lines("steps", folder, *joined)
+    if len(table.layout.train) > 1 or not os.path.isfile(given):
         return lines
-    if not code:
+    if given.endswith(".npz") and not _has_series(given):
         return []
-    joined = [str(join["file"]) for join in table.layout.joins]
-    lines.append(f"  {shlex.join(['python3', '-c', code, new, *given])}")
-    return [*lines, init_line(new, *joined)]
+    new = f"{os.path.splitext(os.path.basename(given))[0]}-steps.npz"  # with the labels
+    return lines + conversion_lines("steps", given, *joined, output=new)
 
 
-def _lines_of_lists(table: Table, column: ColumnProfile) -> list[str]:
-    """Return lines with a command that writes the lists of a column with channels last, or []."""
-    if table.format != "jsonl" or not os.path.isfile(table.path):
-        return []
-    code = "k = sys.argv[1]; [print(json.dumps({**row, k: [*zip(*row[k])]})) for row in r]"
-    return rewritten_objects(table, code, column.name_text, "steps")
-
-
-def _swapping(path: str) -> str:
-    """Return a program that writes the arrays of a file with channels last, or "" for flat ones."""
-    if path.endswith(".npy"):
-        arrays = "X=numpy.load(sys.argv[2]).swapaxes(1, 2)"
-        if labels_file(path):
-            arrays += ", y=numpy.load(sys.argv[3])"
-        return f"import numpy, sys; numpy.savez(sys.argv[1], {arrays})"
+def _has_series(path: str) -> bool:
+    """Return True if a file npz has an array of series that are padded to one length."""
     with np.load(path) as archive:
-        splits = arrays_of_splits(archive.files)
-    if not splits:
-        return ""
-    x = json.dumps(next(iter(splits.values()))["X"])
-    changed = f"{{**a, {x}: a[{x}].swapaxes(1, 2)}}"
-    return f"import numpy, sys; a = numpy.load(sys.argv[2]); numpy.savez(sys.argv[1], **{changed})"
+        return bool(arrays_of_splits(archive.files))
 
 
 def channels_beside(table: Table, roles: Roles) -> list[str]:
@@ -182,10 +150,10 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
         return []
     own = os.path.dirname(files[0])
     for folder in inside(own)[1]:
-        form = None
+        has_channels = False
         with suppress(DataError):  # its files aren't about the series
-            form = _form_of_channels(folder, table.rows)
-        if form is None:
+            has_channels = _has_channels(folder, table.rows)
+        if not has_channels:
             continue
         channels = inside(folder)[0]
         paths = {split: os.path.dirname(str(path)) for split, path in layout.splits.items()}
@@ -194,7 +162,7 @@ def channels_beside(table: Table, roles: Roles) -> list[str]:
             f"{folder} has {counted(len(channels), 'file')} of {counted(table.rows, 'row')} each, "
             f"such as {os.path.basename(channels[0])}: they may be the channels of the series, and "
             f"the numbers of {table.name} features of these; to read the channels:",
-            *_stacking(folder, form, paths, joins, str(roles.label.name), group),
+            *_stacking(folder, paths, joins, str(roles.label.name), group),
         ]
     return []
 
@@ -243,8 +211,7 @@ def refuse_channels_alone(layout: FileLayout) -> None:
     if len(targets) != 1:
         return
     for folder in folders:
-        form = _form_of_channels(folder, num_lines(targets[0]))
-        if form is not None:
+        if _has_channels(folder, num_lines(targets[0])):
             joins = [{"file": path, "on": ROW} for path in (*targets, *owners)]
             paths = {"train": train}  # the first file names the config
             paths |= {split: str(path) for split, path in layout.splits.items()}
@@ -252,13 +219,12 @@ def refuse_channels_alone(layout: FileLayout) -> None:
             raise DataError(
                 f"{folder} seems to have a file for each channel of a series, and {targets[0]} a "
                 "label for each row of them; to read the channels:",
-                *_stacking(folder, form, paths, joins, column_of(targets[0]), group),
+                *_stacking(folder, paths, joins, column_of(targets[0]), group),
             )
 
 
 def _stacking(
     folder: str,
-    form: str,
     paths: Mapping[str, str],
     joins: Sequence[Mapping[str, Any]],
     label: str,
@@ -268,7 +234,6 @@ def _stacking(
 
     Args:
         folder: The folder of channels of train.
-        form: How numpy reads its files, see `_form_of_channels`.
         paths: The folder of each split, in which its folder of channels is.
         joins: Value of data.join.
         label: Column of the label.
@@ -280,30 +245,27 @@ def _stacking(
         place = os.path.join(path, name)
         if os.path.isdir(place):
             given.append(f"{re.sub(r'[^a-zA-Z0-9]+', '_', name)}-{split}.npz")
-            code = STACKING.format(form=form)
-            lines.append(f"  {shlex.join(['python3', '-c', code, given[-1], place])}")
+            command, _ = conversion("stacked", place, output=given[-1])
+            lines.append(f"  {command}")
     words = [*given, "--label", label, "--set", f"data.join={flow(joins)}"]
     if group is not None:
         words += ["--set", f"data.group={group}"]
     return [*lines, init_line(*words)]
 
 
-def _form_of_channels(folder: str, rows: int) -> str | None:
-    """Return how numpy reads the files of a folder, if each has so many rows of a series, or None.
+def _has_channels(folder: str, rows: int) -> bool:
+    """Return True if each file of a folder has so many rows of a series.
 
     Only the first and the last file are read.
     """
     files, folders = inside(folder)
     if folders or len(files) < 2 or len({os.path.splitext(path)[1] for path in files}) > 1:
-        return None
+        return False
     for path in (files[0], files[-1]):
         lines = first_lines(path)
         if not lines:
-            return None
-        mark = "," if "," in lines[0] else None
-        cells = lines[0].split(mark)
+            return False
+        cells = lines[0].replace(",", " ").split()
         if len(cells) < FEWEST_WIDE or not all(map(is_number, cells)):
-            return None
-    if num_lines(files[-1]) != rows:
-        return None
-    return "" if mark is None else ', delimiter=","'
+            return False
+    return num_lines(files[-1]) == rows

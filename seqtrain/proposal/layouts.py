@@ -21,12 +21,14 @@ from seqtrain.proposal.file_names import (
     FEWEST_FILES,
     NUMBER_IN_NAME,
     RECORDINGS,
+    SPLIT_IN_WORD,
     Choice,
     folder_pattern,
     inside,
     num_lines,
     odd_name,
     split_of,
+    splits_of,
     words_of,
 )
 from seqtrain.proposal.first_lines import (
@@ -34,6 +36,7 @@ from seqtrain.proposal.first_lines import (
     filled_lines,
     first_lines,
     holds_numbers,
+    is_number_or_time,
 )
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
@@ -67,12 +70,17 @@ from seqtrain.proposal.recordings import (
 )
 from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line, set_option
+from seqtrain.proposal.split_files import (
+    about_other_files,
+    chosen_files,
+    data_folder,
+    splits_inside,
+)
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.tables.blocks import FILE, TARGET_WORDS, TEXT, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
-from seqtrain.tables.sources import matching_files, open_source
+from seqtrain.tables.sources import files_below, matching_files, open_source
 from seqtrain.text import counted, display_name, quote
 
 NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
@@ -81,9 +89,6 @@ COMMENT_MARKS = "#%"
 """First characters of lines of text that are comments."""
 BETWEEN_NUMBERS = r"[\s,;|]+"
 """Pattern of what divides the numbers of a line of text."""
-
-TEST_IN_WORD = re.compile("test|valid|eval|dev", re.IGNORECASE)
-"""Part of a word in the name of a file that may be no file of train, such as htest.csv."""
 FEWEST_TEXTS = 20
 """Fewest files of several lines each that are texts, and no collections of texts."""
 
@@ -108,15 +113,28 @@ def find_layout(
         DataError: If no file is train, or several files may be the same split. Also if several
             layouts are possible, or names say that labels are elsewhere, and they are nowhere.
     """
-    if options.get("format") is None:
+    layout = _layout_of(files, test, options, progress)
+    return replace(layout, notes=about_other_files(files, layout))
+
+
+def _layout_of(
+    files: Sequence[str], test: str | None, options: InitOptions, progress: ReadingProgress
+) -> FileLayout:
+    """Return the layout of data files; see `find_layout`."""
+    format = options.get("format")
+    if format is None:
         refuse_files_without_format(files)
+        if any(map(_are_tables, files)):
+            options = options.with_given(format="csv")
     if len(files) == 1 and os.path.isdir(files[0]):
-        files = pairs_inside(files[0], progress) or _splits_inside(files[0]) or files
+        folder = data_folder(files[0])
+        files = pairs_inside(folder, progress) or splits_inside(folder, format) or [folder]
         files = _without_labels(files)
     elif len(files) == 1:
         matching = matching_files(files[0])
         if {"train"} < {split_of(path) for path in matching}:
             files = matching
+    files = chosen_files(files, format)
     if test is None:
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:
@@ -170,8 +188,8 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
     A single file is train. Files of one split must have paths that differ only in numbers.
     """
     found: dict[str, list[str]] = {} if test is None else {"test": [test]}
-    for path in files:
-        role = "train" if len(files) == 1 else split_of(path) or "train"
+    roles = ["train"] if len(files) == 1 else splits_of(files)
+    for path, role in zip(files, roles, strict=True):
         known = found.setdefault(role, [])
         if known and NUMBER_IN_NAME.sub("0", known[0]) != NUMBER_IN_NAME.sub("0", path):
             raise _two_files_of(role, known[0], path, files)
@@ -183,9 +201,35 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
 
 
-def _may_be_test(path: str) -> bool:
-    """Return True if a word in the name of a file has the name of another split in it."""
-    return TEST_IN_WORD.search(os.path.basename(path)) is not None
+def _are_tables(path: str) -> bool:
+    """Return True if the files .txt of a folder or pattern are tables with a row per line.
+
+    Their lines have marks of csv between numbers, or begin with the same names. Of several folders,
+    the files of the last one tell it: a file with labels may be beside the folders.
+    """
+    files = files_below(path) if os.path.isdir(path) else matching_files(path)
+    files = [file for file in files if os.path.dirname(file) == os.path.dirname(files[-1])]
+    if len(files) < 2 or {os.path.splitext(file)[1].lower() for file in files} != {".txt"}:
+        return False
+    looked = [files[0], files[len(files) // 2], files[-1]]
+    if all(map(holds_numbers, looked)):
+        return True
+    first = {next(iter(filled_lines(file)), "") for file in looked}
+    if len(first) > 1:
+        return False
+    names = re.split("[,;\t|]", first.pop())
+    return len({*names}) == len(names) > 1 and not any(map(is_number, names))
+
+
+def _may_be_test(path: str) -> int:
+    """Return 0 if the name of a file has that of train in it, 2 if it has that of another split.
+
+    Return 1 if it has none.
+    """
+    found = SPLIT_IN_WORD.search(os.path.basename(path))
+    if found is None:
+        return 1
+    return 0 if split_of(found[0]) == "train" else 2
 
 
 def _commands_for_equal_columns(files: Sequence[str]) -> list[str]:
@@ -254,7 +298,7 @@ def _check_texts(path: str, options: InitOptions) -> None:
             )
     if options.get("format") is None:
         _refuse_other_files(path, files, folders)
-        _refuse_tables_as_texts(path, folders)
+        _refuse_json_as_texts(path, folders)
 
 
 def _refuse_other_files(path: str, files: Sequence[str], folders: Sequence[str]) -> None:
@@ -304,12 +348,6 @@ def _refuse_text_recordings(path: str) -> None:
     files, folders = inside(path)
     endings = {os.path.splitext(each)[1] for each in files}
     if not folders and endings == {".txt"} and name_patterns(files):
-        if holds_numbers(files[0]) and form_of_file(files[0], Dialect("csv")).skipped:
-            raise DataError(
-                f"{display_name(files[0])}: holds a table, and each file has a label in its name; "
-                "if a line is a time step:",
-                init_line(path, "--format", "csv"),
-            )
         _refuse_lines_of_numbers([path], files, "each file has a label in its name")
 
 
@@ -343,7 +381,7 @@ def _refuse_lines_of_numbers(given: Sequence[str], files: Sequence[str], found: 
     lines = filled_lines(files[0]) if is_text else []
     lines = [line for line in lines if line[0] not in COMMENT_MARKS]
     rows = [re.split(BETWEEN_NUMBERS, line.strip()) for line in lines]
-    if len(rows) < 2 or not all(map(is_number, rows[-1])):  # the first line may be names
+    if len(rows) < 2 or not all(map(is_number_or_time, rows[-1])):  # the first line may be names
         return
     folder, ending = os.path.split(files[0])[0], os.path.splitext(files[0])[1]
     new = f"{folder or 'all'}-tables"
@@ -368,7 +406,7 @@ def _refuse_lines_of_numbers(given: Sequence[str], files: Sequence[str], found: 
 def _refuse_endings_as_labels(files: Sequence[str]) -> None:
     """Raise a DataError if files differ in their endings alone: reviews.pos and reviews.neg."""
     parts = [os.path.splitext(os.path.basename(path)) for path in files]
-    are_words = all(ending[1:].isalpha() for _, ending in parts)
+    are_words = all(ending[1:].isalpha() for _, ending in parts) and not any(map(split_of, files))
     if not are_words or len(set(parts)) < 2 or len(dict(parts)) > 1:
         return
     new = f"{parts[0][0]}-classes"
@@ -384,10 +422,8 @@ def _refuse_endings_as_labels(files: Sequence[str]) -> None:
     )
 
 
-def _refuse_tables_as_texts(path: str, folders: Sequence[str]) -> None:
-    """Raise a DataError if the files in the folder of each class hold JSON, or numbers and marks.
-
-    Lines of numbers are time steps.
+def _refuse_json_as_texts(path: str, folders: Sequence[str]) -> None:
+    """Raise a DataError if the files in the folder of each class hold JSON.
 
     Args:
         path: The folder.
@@ -396,24 +432,14 @@ def _refuse_tables_as_texts(path: str, folders: Sequence[str]) -> None:
     first = [file for folder in folders for file in inside(folder)[0][:1]]
     if not first:
         return
-    as_texts = init_line(path, "--format", "txt")
     if all(os.path.splitext(file)[1] == ".json" for file in first):
         label = ("--label", "class", "--set", r"data.path=(?P<class>[^/]+)/[^/]+$")
         raise DataError(
             f"{display_name(first[0])}: holds JSON; if an object is a row:",
             init_line(path, "--format", "jsonl", *label),
             "or, if a file is a text:",
-            as_texts,
+            init_line(path, "--format", "txt"),
         )
-    if not all(map(holds_numbers, first)):
-        return
-    raise DataError(
-        f"{display_name(first[0])}: holds lines of numbers with marks between; if a line is a time "
-        "step:",
-        init_line(path, "--format", "csv"),
-        "or, if a file is a text:",
-        as_texts,
-    )
 
 
 def _commands_of_levels(path: str, inner: str) -> list[str]:
@@ -446,22 +472,6 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
         pattern = folder_pattern(levels - level)
         lines.append(init_line(pattern_of_files, "--set", f"data.path={flow(pattern)}"))
     return lines
-
-
-def _splits_inside(folder: str) -> list[str]:
-    """Return the paths of the splits in a folder, sorted, or an empty list if it has no splits.
-
-    The folder must have a split for train and at least one more. Each of its sub-folders must be a
-    split. In a folder that Hugging Face wrote, train is enough.
-    """
-    files, folders = inside(folder)
-    data = [path for path in files if resolve_format(path, "auto")]
-    found = sorted(path for path in (*data, *folders) if split_of(path))
-    is_saved = os.path.join(folder, "dataset_dict.json") in files
-    is_split = is_saved or (set(folders) <= set(found) and len(found) > 1)
-    if is_split and "train" in map(split_of, found):
-        return found
-    return []
 
 
 def _without_labels(files: Sequence[str]) -> Sequence[str]:

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.proposal.first_lines import filled_lines
 from seqtrain.proposal.number_forms import numbers_in_columns
 from seqtrain.proposal.profile import LIST_KINDS, REPEATS, ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles, set_command
-from seqtrain.proposal.shell import rewritten
+from seqtrain.proposal.shell import converting
 from seqtrain.proposal.table import Table
 from seqtrain.tables.cells import items_of
+from seqtrain.tables.conversions.objects import TEXT_FIELDS
 from seqtrain.text import listed, quote
 
 OBJECT_PER_LINE = "import json, sys; r = map(json.loads, sys.stdin); "
@@ -25,51 +24,14 @@ ONE_VALUE = (
 """Beginnings of programs of Python that read an object per line, or a list of all objects."""
 ANNOTATIONS = ("annotations", "completions")
 """Names of the lists of annotations of a task, as Label Studio writes them."""
-CHOICES_IN_TASKS = (
-    '[print(json.dumps({**x["data"], **{a["from_name"]: "|".join(a["value"]["choices"]) '
-    'for a in y["result"] if "choices" in a["value"]}})) for x in r for y in x[sys.argv[1]][:1]]'
-)
-"""Program that writes the data of each task, and the choices of its first annotation."""
-ANSWERS = ({"assistant", "model", "gpt", "bot"}, ("role", "from"), ("content", "value", "text"))
-"""Names of roles that answer in chats, and of the fields of a turn's role and of its text."""
-LAST_AS_LABEL = (
-    "k, t = sys.argv[1], %s; "
-    '[print(json.dumps({**x, k: x[k][:-1], "label": x[k][-1][t].strip()})) for x in r if x[k]]'
-)
-"""Program that writes the text of the last turn as the label, and the chat without it."""
+ANSWERS = {"assistant", "model", "gpt", "bot"}
+"""Names of roles that answer in chats."""
+ROLE_FIELDS = ("role", "from")
+"""Names of the field with the role of a turn."""
 LABEL_OPTION = "--label label"
-"""Option that names the column of labels that a program wrote."""
+"""Option that names the new column of labels."""
 CATEGORIES = "cats"
 """Name of the object with a mark for each class, as spaCy writes them."""
-CATEGORIES_AS_LABEL = (
-    "k = sys.argv[1]; [print(json.dumps({**{n: y for n, y in x.items() if n != k}, "
-    '"label": "|".join(n for n, y in x[k].items() if y >= 0.5)})) for x in r]'
-)
-"""Program that writes the names of the classes with at least a half as the label."""
-ITEMS = "[print(json.dumps({**x, sys.argv[1]: y})) for x in r for y in x[sys.argv[1]]]"
-"""Program that writes a row for each item of a list."""
-WRITING_NUMBERS = (
-    "k = sys.argv[1]; [print(json.dumps({n: y for n, y in x.items() if n != k} "
-    '| {f"{k}_{i}": y for i, y in enumerate(x[k] or ())})) for x in r]'
-)
-"""Program that writes the numbers of a list as fields."""
-FLAT_OBJECTS = (
-    'f = lambda x, n: {p: q for a, y in x.items() for p, q in f(y, f"{n}_{a}").items()} '
-    "if isinstance(x, dict) else f({str(i): y for i, y in enumerate(x)}, n) "
-    "if isinstance(x, list) else {n[1:]: x}; k = sys.argv[1]; "
-    '[print(json.dumps({**x, k: [f(y, "") for y in x.get(k) or ()]})) for x in r]'
-)
-"""Program that writes the values of objects inside the objects of a list as fields of these."""
-FIELDS_AS_TURNS = (
-    'k = sys.argv[1]; n = NAMES; t = lambda v: " ".join(v) if isinstance(v, list) else v; '
-    "o = lambda y: {b: v for b, v in y.items() if b not in n}; "
-    '[print(json.dumps({**x, k: [{**o(y), ROLE"text": t(y[a])} '
-    "for y in x.get(k) or () for a in n if y.get(a)]})) for x in r]"
-)
-"""Program that writes the fields NAMES of the objects of a list as turns of a chat.
-
-ROLE is their role, if it is the name of the field.
-"""
 
 
 def refuse_nested(table: Table, columns: Columns) -> None:
@@ -91,12 +53,10 @@ def refuse_nested(table: Table, columns: Columns) -> None:
     widths = {len(part) if isinstance(part, list) else 0 for part in parts}
     have_channels = len(widths) == 1 and all(isinstance(x, list) for part in parts for x in part)
     if have_channels and table.format == "jsonl":
-        steps = "[[*step, int(at == 0)] for part in row[k] for at, step in enumerate(zip(*part))]"
-        code = f"k = sys.argv[1]; [print(json.dumps({{**row, k: {steps}}})) for row in r]"
         lines += [
             f"{table.name}: if each of its parts has a list per channel, as strokes do, this joins "
             "them, and marks where one begins:",
-            *rewritten_objects(table, code, column.name_text, "steps"),
+            *converted_objects("steps", table, column.name_text),
         ]
     raise DataError(*lines)
 
@@ -115,7 +75,7 @@ def refuse_annotations(table: Table, columns: Columns) -> None:
             continue
         raise DataError(
             f"{table.name}: {column.shown} holds choices of annotators; to write them as a column:",
-            *rewritten_objects(table, CHOICES_IN_TASKS, column.name_text, "rows"),
+            *converted_objects("label", table, column.name_text),
         )
 
 
@@ -126,22 +86,20 @@ def refuse_answers(table: Table, columns: Columns) -> None:
     """
     if any(column.can_be_label for column in columns):
         return
-    roles, role_fields, text_fields = ANSWERS
     for column in columns:
         chats = [items_of(value) or () for value in column.sampled_values]
         last = [chat[-1] for chat in chats if chat and isinstance(chat[-1], dict)]
-        field = next((x for x in text_fields if last and x in last[0]), None)
+        field = next((x for x in TEXT_FIELDS if last and x in last[0]), None)
         if column.kind not in LIST_KINDS or len(last) < len(chats) or field is None:
             continue
-        are_answers = all(any(x.get(name) in roles for name in role_fields) for x in last)
+        are_answers = all(any(x.get(name) in ANSWERS for name in ROLE_FIELDS) for x in last)
         answers = [str(x.get(field)) for x in last]
         if not are_answers or REPEATS * len({*answers}) > len(answers):
             continue
-        code = LAST_AS_LABEL % json.dumps(field)
         raise DataError(
             f"{table.name}: the last turns of {column.shown} come again, such as "
             f"{quote(answers[0], 30)}; if they are the labels, write them as a column:",
-            *rewritten_objects(table, code, column.name_text, "labelled", LABEL_OPTION),
+            *converted_objects("label", table, column.name_text, LABEL_OPTION),
         )
 
 
@@ -160,7 +118,7 @@ def refuse_categories(table: Table, columns: Columns) -> None:
         raise DataError(f"{found}; to read all of them:", f"  {set_command(setting)}")
     raise DataError(
         f"{found}; to write the names of those with at least a half as the label:",
-        *rewritten_objects(table, CATEGORIES_AS_LABEL, CATEGORIES, "labelled", LABEL_OPTION),
+        *converted_objects("label", table, CATEGORIES, LABEL_OPTION),
     )
 
 
@@ -182,7 +140,7 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
         return []
     return [
         f"{found}, write each number as a column:",
-        *rewritten_objects(table, WRITING_NUMBERS, column.name_text, "points"),
+        *converted_objects("fields", table, column.name_text),
     ]
 
 
@@ -190,7 +148,7 @@ def commands_for_fields(table: Table, column: ColumnProfile) -> list[str]:
     """Return lines with a command that writes what the objects of a list hold as their fields."""
     if not _holds_objects(table, column):
         return []
-    lines = rewritten_objects(table, FLAT_OBJECTS, column.name_text, "fields")
+    lines = converted_objects("fields", table, column.name_text)
     return ["to write it as fields:", *lines]
 
 
@@ -204,14 +162,12 @@ def commands_for_turns(table: Table, column: ColumnProfile, names: Sequence[str]
     """
     if not _holds_objects(table, column):
         return []
-    code = FIELDS_AS_TURNS.replace("NAMES", json.dumps(list(names)))
-    code = code.replace("ROLE", '"role": a, ' if len(names) > 1 else "")
-    lines = rewritten_objects(table, code, column.name_text, "turns")
+    lines = converted_objects("turns", table, column.name_text, field=names)
     return [f"to write each {' and each '.join(names)} as a turn:", *lines]
 
 
 def _holds_objects(table: Table, column: ColumnProfile) -> bool:
-    """Return True if a program of Python can read the lists of objects in a column of a file."""
+    """Return True if the lists of objects in a column of a file can be converted."""
     is_file = table.format == "jsonl" and os.path.isfile(table.path)
     return is_file and "." not in column.name_text
 
@@ -232,36 +188,24 @@ def commands_for_items(table: Table) -> list[str]:
     options = shlex.join(["--label", labels[0].name_text, "--sequence", column.name_text])
     return [
         f"if {labels[0].shown} is the label of each text of {column.shown}, write a row for each:",
-        *rewritten_objects(table, ITEMS, column.name_text, "rows", options),
+        *converted_objects("objects", table, column.name_text, options),
     ]
 
 
-def rewritten_objects(
-    table: Table, code: str, argument: str, suffix: str, *options: str
+def converted_objects(
+    form: str, table: Table, column: str, *init_options: str, field: Sequence[str] = ()
 ) -> list[str]:
-    """Return two lines of a message: a command that writes an object per line, and one for these.
+    """Return two lines of a message: a command that converts files of JSON, and one for these.
 
     Args:
+        form: Name of the form.
         table: Table of a file of JSON.
-        code: Program of Python that prints objects for the rows `r`.
-        argument: Argument of the program, such as the name of a column.
-        suffix: Word of the new name.
-        options: Options of `seqtrain init` for the new file, as a shell reads them.
-        arguments: Further arguments of the program.
+        column: The field that is converted.
+        init_options: Options of `seqtrain init` for the new file, as a shell reads them.
+        field: Inner fields that are converted.
     """
-    command = ["python3", "-c", beginning_of_objects(table) + code, argument]
-    return rewritten(command, table.file, suffix, *options, ending=".jsonl")
-
-
-def beginning_of_objects(table: Table) -> str:
-    """Return the beginning of a program of Python that reads the objects `r` of a file of JSON."""
-    lines = filled_lines(table.file, table.dialect)
-    try:
-        if len(lines) > 1 and isinstance(parse_json(lines[0]), dict):
-            return OBJECT_PER_LINE
-    except NotJSONError:  # a list or an object over several lines
-        pass
-    return ONE_VALUE
+    options = {"column": [column], "field": list(field)}
+    return converting(form, table.layout, table.file, *init_options, **options)
 
 
 def _items(column: ColumnProfile) -> int:

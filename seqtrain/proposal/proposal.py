@@ -1,6 +1,5 @@
 """Proposal of `seqtrain init`: the text of a config for data files, and notes for the user."""
 
-import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,13 +54,12 @@ from seqtrain.proposal.notes import (
 )
 from seqtrain.proposal.number_forms import commands_for_marks, refuse_geometry
 from seqtrain.proposal.one_recording import commands_for_parts
-from seqtrain.proposal.options import FileLayout, InitOptions
+from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import Order
 from seqtrain.proposal.profile import REPEATS, ColumnProfile, joined_column
 from seqtrain.proposal.reading import ReadingProgress, ReadingReport, read_alone, read_table
 from seqtrain.proposal.roles import Roles, joined_marks
 from seqtrain.proposal.settings import share_to_hold_out
-from seqtrain.proposal.shell import for_all_files
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.table_roles import roles_of
 from seqtrain.sequences.dataset import PreparedData, prepare
@@ -129,10 +127,7 @@ def propose(
     check_options(options.settings)
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
-    try:
-        table = read_table(layout.train, layout, reports)
-    except DataError as error:
-        raise _about_all_files(error.lines, layout, test) from None
+    table = read_table(layout.train, layout, reports)
     read_single_rows(table, options)
     try:
         roles = roles_of(table)
@@ -156,7 +151,7 @@ def propose(
         pieces += commands_for_marks(table)
         lines = about_missing_labels(table) or error.lines
         lines = [*lines, *pieces, *commands_for_names(table)]
-        raise _about_all_files(lines, layout, test) from None
+        raise DataError(*lines) from None
     warnings = [*about_sheets(table), *doubts_about_labels(found)]
     warnings += _doubts_about_rows(table, roles)
     warnings += channels_first(table, roles, facts)
@@ -213,15 +208,6 @@ def _prepared(found: Findings, options: InitOptions) -> PreparedData:
     if "validation" in prepared.splits:
         found.rows["validation"] = len(prepared.splits["validation"])
     return prepared
-
-
-def _about_all_files(lines: Sequence[str], layout: FileLayout, test: str | None) -> DataError:
-    """Return an error whose commands that write a file of train write those of all splits."""
-    train = layout.train
-    files = [*train, *(path for path in layout.files if path not in train)]
-    if len(files) > 1 and all(map(os.path.isfile, files)):
-        lines = for_all_files(lines, files, test)
-    return DataError(*lines)
 
 
 def _are_wide_numbers(roles: Roles) -> bool:

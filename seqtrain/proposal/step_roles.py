@@ -125,8 +125,12 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
             ignored = f"; ignored: {listed(roles.ignored)}"
         else:
             ignored = ""
+        used = (*roles.id.parts, *roles.order.columns, roles.label) if roles.id else ()
+        advice = "add one whose values differ from row to row"
+        if not options.named("steps") and not all(x.is_constant for x in without(columns, used)):
+            advice = "name it"
         raise DataError(
-            f"--steps: no column is left for a time step, which needs one{ignored}; name it"
+            f"--steps: no column is left for a time step, which needs one{ignored}; {advice}"
         )
     if roles.steps or roles.sequence:
         return roles

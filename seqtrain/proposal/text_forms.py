@@ -1,7 +1,6 @@
 """Forms of text files: headers, titles, names in two rows, ragged rows, and better readings."""
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,11 +15,12 @@ from seqtrain.proposal.first_lines import FIRST_LINES, first_blocks, first_lines
 from seqtrain.proposal.header import has_header, tells_labels
 from seqtrain.proposal.profile import ColumnProfile
 from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
-from seqtrain.proposal.shell import converting, rewriting
+from seqtrain.proposal.shell import converting
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
 from seqtrain.tables.blocks import REST, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
+from seqtrain.tables.conversions.forms import conversion
 from seqtrain.tables.delimited import (
     BLANK_FIELDS,
     DELIMITERS,
@@ -39,8 +39,6 @@ HEAD_ROWS, HEAD_CELLS = 16, 100_000
 """Rows of csv and tsv that are read at once to find a header, and about how many cells suffice."""
 NOT_UTF_8, BINARY = "is not UTF-8", "is NUL"
 """Parts of the reason of a row that can't be decoded."""
-MOST_LISTS = 4
-"""Largest number of lists for which a message has a command."""
 MANY_COLUMNS = 8
 """Number of columns of a single row from which on a JSON object may hold a table by columns."""
 FEWEST_BELOW_NAMES = 4
@@ -332,17 +330,11 @@ def check_shape(table: Table, first: Sequence[str]) -> None:
 
 
 def _commands_for_lists(table: Table) -> list[str]:
-    """Return lines with a command for each list of objects in the only row of a table."""
-    lists = [column.name for column in table.columns if column.kind in ("turns", "events")]
-    if not lists:
+    """Return lines with a command that writes the lists of objects in the only row of a table."""
+    if not any(column.kind in ("turns", "events") for column in table.columns):
         return []
-    lines = ["or, if each of its lists is a table, write them to files:"]
-    for name in lists[:MOST_LISTS]:
-        code = "import json, sys; json.dump(json.load(sys.stdin)[sys.argv[1]], sys.stdout)"
-        suffix = re.sub(r"[^\w-]", "_", str(name))
-        command, _ = rewriting(["python3", "-c", code, str(name)], table.path, suffix, ".json")
-        lines.append(f"  {command}")
-    return lines
+    command, _ = conversion("tables", table.file)
+    return ["or, if each of its lists is a table, to write a file for each:", f"  {command}"]
 
 
 NO_LABELS = (

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
-import shlex
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -32,6 +30,7 @@ from seqtrain.tables.blocks import (
     Selection,
     UnreadableError,
 )
+from seqtrain.tables.conversions.forms import Conversion
 from seqtrain.tables.opening import refuse_bomb
 from seqtrain.text import reason_of
 
@@ -195,12 +194,11 @@ def _known(loaded: Any) -> dict[str, Array]:
         found = ", ".join(loaded.files) or "none"
         names = [name for name in loaded.files if np.size(loaded[name]) > 1]
         if len(names) == 1 and np.ndim(loaded[names[0]]) in (1, 2):
-            code = (_SAVING_ARRAYS % json.dumps(names[0])).replace("{", "{{").replace("}", "}}")
             raise UnreadableError(
                 None,
                 f"no array values; found {found}; {EXPECTED_ARRAYS}; if each file of the folder "
                 f"is one sequence, {names[0]}, write these arrays as .npy:",
-                command=_WRITING_ARRAYS % shlex.quote(code),
+                conversion=Conversion("array", {"name": names[0]}, of_folder=True),
             )
         raise UnreadableError(None, f"no array values; found {found}; {EXPECTED_ARRAYS}")
     arrays = [{key: np.asarray(loaded[name]) for key, name in x.items()} for x in splits.values()]
@@ -208,8 +206,8 @@ def _known(loaded: Any) -> dict[str, Array]:
         raise UnreadableError(
             None,
             f"found the arrays of {len(splits)} splits ({', '.join(splits)}); expected those of "
-            "one; write a file for each, such as by:",
-            command=_dividing(splits),
+            "one; to write a file for each:",
+            conversion=Conversion("tables"),
         )
     return arrays[0]
 
@@ -243,26 +241,6 @@ def arrays_of_splits(names: Sequence[str]) -> dict[str, dict[str, str]]:
                     None, f"both {known} and {name} may be {meaning}; name one of them {meaning}"
                 )
     return {split: arrays for split, arrays in splits.items() if "X" in arrays}
-
-
-_SAVING_ARRAYS = (
-    "import numpy, pathlib, sys; path, new = map(pathlib.Path, sys.argv[1:]); new.mkdir(); "
-    '[numpy.save(new / (x.stem + ".npy"), numpy.load(x)[%s]) for x in path.parent.glob("*.npz")]'
-)
-"""Program of Python that writes an array of each file of a folder to a file of its own."""
-_WRITING_ARRAYS = "python3 -c %s {file} arrays && seqtrain init ./arrays"
-"""Command for `UnreadableError` that writes these files, and reads them."""
-
-
-def _dividing(splits: dict[str, dict[str, str]]) -> str:
-    """Return a command for `UnreadableError` that writes a file for each split, and reads them."""
-    code = "import numpy, sys; path = sys.argv[1]; a = numpy.load(path)"
-    for split, arrays in splits.items():
-        given = ", ".join(f"{key}=a[{json.dumps(name)}]" for key, name in arrays.items())
-        code += f'; numpy.savez(path[:-4] + "-{split}.npz", {given})'
-    files = " ".join(f"{{root}}-{split}.npz" for split in splits)
-    command = shlex.quote(code).replace("{", "{{").replace("}", "}}")
-    return f"python3 -c {command} {{file}} && seqtrain init {files}"
 
 
 def _sequences(arrays: dict[str, Array]) -> list[Array]:

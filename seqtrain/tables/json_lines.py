@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, BinaryIO, TypeAlias
@@ -13,10 +12,12 @@ import numpy as np
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.tables.blocks import (
     EVERYTHING,
+    LABEL,
     MOST_MISSING,
     ROWS,
     SPLIT_NAMES,
     SPLIT_VALUES,
+    TEXT,
     Block,
     CellsByName,
     Dialect,
@@ -27,6 +28,7 @@ from seqtrain.tables.blocks import (
     batched,
     missing_name,
 )
+from seqtrain.tables.conversions.forms import Conversion
 from seqtrain.tables.opening import TextLines
 from seqtrain.text import listed, quote
 
@@ -39,25 +41,8 @@ SEPARATOR = re.compile(r"[,;\t|]")
 """What may separate the columns of a table."""
 FEWEST_OF_A_COLUMN = 4
 """An object of objects holds columns if these have more than so many keys for each of them."""
-LOADING, DUMPING = (
-    "import csv, json, sys; t = json.load(sys.stdin); ",
-    "; json.dump(r, sys.stdout)",
-)
-JOINED = '{"text": "".join(part["text"] for part in x["data"])}'
-CONVERTING = {
-    "columns": f"{LOADING}r = [dict(zip(t, x)) for x in zip(*t.values())]{DUMPING}",
-    "labels": f'{LOADING}r = [{{"label": k, "sequence": x}} for k in t for x in t[k]]{DUMPING}',
-    "objects": f"{LOADING}f = lambda x: {JOINED} if 'data' in x else x; "
-    f'r = [{{"label": k, **f(x)}} for k in t for x in t[k]]{DUMPING}',
-    "rows": f"{LOADING}csv.writer(sys.stdout).writerows(t)",
-}
-"""Programs of Python that write an object of columns, or of texts or objects by label; or rows."""
-DIVIDING = (
-    "import json, sys; t = json.load(sys.stdin); root, *names = sys.argv[1:]; "
-    "f = lambda x: x if isinstance(x, dict) else {f'column_{i}': y for i, y in enumerate(x)}; "
-    "[json.dump([*map(f, t[k])], open(f'{root}-{k}.json', 'w')) for k in names]"
-).replace("'", '"')
-"""Program of Python that writes the rows of some keys of an object to a file each."""
+AS_OBJECTS = Conversion("objects")
+"""Conversion of a file that holds its rows in another form."""
 CUT_OFF = "its end is missing: copy the file again"
 SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
 OPENING = re.compile(r"\s*\{(.*[\[{,])?\s*")
@@ -109,8 +94,8 @@ def open_objects(
         if whole and isinstance(whole[0], list) and _have_width(whole, len(whole[0])):
             raise UnreadableError(
                 line,
-                "a list of lists; expected objects; to write them as rows of csv:",
-                command=_command("rows", ".csv"),
+                "a list of lists; expected objects; to write an object for each:",
+                conversion=AS_OBJECTS,
             )
         found = _numbered(whole)
     elif OPENING.fullmatch(text):
@@ -121,6 +106,27 @@ def open_objects(
         if not following and rows > 1:
             found = _only_row(next(found), selection)
     return found
+
+
+def json_values(stream: BinaryIO, dialect: Dialect) -> Iterator[Any]:
+    """Yield the values of a file of JSON: one of each line, or the only one.
+
+    Raises:
+        UnreadableError: If the file isn't JSON.
+    """
+    lines = TextLines(stream, dialect.encoding)
+    texts = (row for row in lines.numbered() if row[1].strip())
+    first = next(texts, None)
+    if first is None:
+        return
+    line, text = first
+    if text.lstrip().startswith("[") or OPENING.fullmatch(text):
+        yield _whole(lines, line, chain([first], texts))
+        return
+    for line, value, problem in _parsed(lines, chain([first], texts)):
+        if problem is not None:
+            raise UnreadableError(line, problem)
+        yield value
 
 
 def blocks_of_objects(
@@ -363,14 +369,11 @@ def _refuse_splits(line: int, value: dict[str, Any]) -> None:
     has_train = not SPLIT_NAMES["train"].isdisjoint(map(str.lower, splits))
     if len(splits) < 2 or not has_train or not all(map(_are_rows, rows)):
         return
-    code = shlex.quote(DIVIDING).replace("{", "{{").replace("}", "}}")
-    files = " ".join(f"{{root}}-{name}.json" for name in splits)
     raise UnreadableError(
         line,
         f"one JSON object with a list of rows for each of {listed(splits)}; to write each to a "
         "file:",
-        command=f"python3 -c {code} {{root}} {' '.join(splits)} < {{file}} && seqtrain init "
-        f"{files}",
+        conversion=Conversion("tables", files=[f"{name}.jsonl" for name in splits]),
     )
 
 
@@ -392,19 +395,37 @@ def _is_by_columns(value: dict[str, Any]) -> bool:
 
 def _by_columns(line: int, value: dict[str, Any]) -> UnreadableError:
     """Return the error about a table column by column, with a command if its columns are lists."""
-    if not all(isinstance(each, list) for each in value.values()):
+    if objects_by_column(value) is None:
         return UnreadableError(line, BY_COLUMNS)
-    form = "labels" if _is_by_labels(value) else "objects"
-    if form == "labels" or _has_objects_by_label(value):
+    if _is_by_labels(value) or _has_objects_by_label(value):
         return UnreadableError(
             line,
-            "one JSON object of lists; if its keys are labels of what they hold, this command "
-            "writes an object for each:",
-            command=_command(form),
+            "one JSON object of lists; if its keys are labels of what they hold, to write an "
+            "object for each:",
+            conversion=AS_OBJECTS,
         )
-    return UnreadableError(
-        line, f"{BY_COLUMNS}, or this command does:", command=_command("columns")
-    )
+    return UnreadableError(line, f"{BY_COLUMNS}, or as this command does:", conversion=AS_OBJECTS)
+
+
+def objects_by_column(value: dict[str, Any]) -> Iterator[dict[str, Any]] | None:
+    """Return an object for each row of an object of lists by column or by label, or None."""
+    if not value or not all(isinstance(each, list) for each in value.values()):
+        return None
+    if _is_by_labels(value):
+        return ({LABEL: label, "sequence": item} for label, own in value.items() for item in own)
+    if _has_objects_by_label(value):
+        items = ((label, item) for label, own in value.items() for item in own)
+        return ({LABEL: label, **_with_whole_text(item)} for label, item in items)
+    if _is_by_columns(value):
+        return (dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True))
+    return None
+
+
+def _with_whole_text(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with the text of its parts, or the object if it has none."""
+    if "data" in item:
+        return {TEXT: "".join(part[TEXT] for part in item["data"])}
+    return item
 
 
 def _is_by_labels(value: dict[str, Any]) -> bool:
@@ -426,10 +447,3 @@ def _has_objects_by_label(value: dict[str, Any]) -> bool:
             return False
         fields.update(tuple(row) if isinstance(row, dict) else () for row in rows)
     return len(fields) == 1 and len(fields.pop()) == 1 and len(value) > 1
-
-
-def _command(form: str, ending: str = ".json") -> str:
-    """Return a command for `UnreadableError` that converts a form of `CONVERTING`."""
-    code = shlex.quote(CONVERTING[form]).replace("{", "{{").replace("}", "}}")
-    new = f"{{root}}-rows{ending}"
-    return f"python3 -c {code} < {{file}} > {new} && seqtrain init {new}"

@@ -4,8 +4,12 @@ import csv
 import gzip
 import json
 import shlex
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 
@@ -24,7 +28,6 @@ def options_of(words: str) -> list[str]:
     return ["convert", "a.txt", *shlex.split(words)]
 
 
-READ = "@r1\nACGT\n+\n@@@@\n"
 LINES = {
     "--to blocks": ("# x\na\tO\nb O\n\n\nc B\n", "0,a,O\n0,b,O\n2,c,B\n"),
     "--to columns": ('# made in May\n# n "k"\n1  a\n\n2 b\n', "n,k\n1,a\n2,b\n"),
@@ -42,7 +45,6 @@ LINES = {
     "--to moved --mark tab": ('a\t"\tx\n', 'x\ta\t"\n'),
     "--to quoted --before 1 --after 1": ("1,a, b,x\n2,c,y\n", '1,"a, b",x\n2,c,y\n'),
     "--to quoted --mark ;": ("k;n\nit\nis;1\nno;2\n", "k,n\nit is,1\nno,2\n"),
-    "--to reads": (READ * 2, "ACGT\nACGT\n"),
     "--to shortened --line 2": ("a\nb\nc\n", "a\nc\n"),
     "--to table --line 2": ("x\na,b\n1,2\n", "a,b\n1,2\n"),
     "--to table --header-line 'a b'": ("x\ny\na\tb\n1\t2\n", "a\tb\n1\t2\n"),
@@ -58,6 +60,151 @@ def test_lines_become_rows(cli, words):
     assert written.stem == f"a-{words.split()[1]}"
     assert written.read_text() == new
     assert Path("a.txt").read_text() == old
+
+
+TASK = {
+    "data": {"text": "hi"},
+    "annotations": [{"result": [{"from_name": "mood", "value": {"choices": ["a", "b"]}}]}],
+}
+CHAT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": " yes "}]
+PARTS = [{"data": [{"text": "a "}, {"text": "b"}]}]
+OBJECTS: dict[str, tuple[list[Any], list[Any]]] = {
+    "fields --column p": ([{"id": 1, "p": [5, 6]}], [{"id": 1, "p_0": 5, "p_1": 6}]),
+    "fields --column e": ([{"e": [{"a": {"x": [1, 2]}}]}], [{"e": [{"a_x_0": 1, "a_x_1": 2}]}]),
+    "label --column cats": (
+        [{"t": "x", "cats": {"p": 0.9, "q": 0.5, "r": 0.1}}],
+        [{"t": "x", "label": "p|q"}],
+    ),
+    "label --column c": ([{"c": CHAT}, {"c": []}], [{"c": CHAT[:1], "label": "yes"}]),
+    "label --column annotations": ([TASK], [{"text": "hi", "mood": "a|b"}]),
+    "objects --column l": ([{"l": ["a", "b"], "k": 1}], [{"l": x, "k": 1} for x in "ab"]),
+    "objects": ([{"t": [*"abc"], "k": [*"uuu"]}], [{"t": x, "k": "u"} for x in "abc"]),
+    "objects  ": (
+        [{"u": ["a", "b"], "v": ["c", "d"]}],
+        [{"label": "uv"[x > "b"], "sequence": x} for x in "abcd"],
+    ),
+    "objects   ": ([{"u": PARTS, "v": PARTS}], [{"label": x, "text": "a b"} for x in "uv"]),
+    "objects    ": ([[["t", "k"], ["a", "u"], ["b", "u"]]], [{"t": x, "k": "u"} for x in "ab"]),
+    "objects     ": ([[[1, "u"], [2, "u"]]], [{"column_0": n, "column_1": "u"} for n in (1, 2)]),
+    "steps --column s": ([{"s": [[1, 2], [3, 4]]}], [{"s": [[1, 3], [2, 4]]}]),
+    "steps --column d": ([{"d": [[[1, 2], [3, 4]]]}], [{"d": [[1, 3, 1], [2, 4, 0]]}]),
+    "turns --column q --field A --field B": (
+        [{"q": [{"A": "a", "B": ["b", "c"], "n": 1}, {"A": "d"}]}],
+        [
+            {
+                "q": [
+                    {**n, "role": role, "text": text}
+                    for n, role, text in [
+                        ({"n": 1}, "A", "a"),
+                        ({"n": 1}, "B", "b c"),
+                        ({}, "A", "d"),
+                    ]
+                ]
+            }
+        ],
+    ),
+    "turns --column q --field parts": (
+        [{"q": [{"parts": ["a", "b"], "role": "x"}]}],
+        [{"q": [{"role": "x", "text": "a b"}]}],
+    ),
+}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("words", OBJECTS)
+def test_objects_of_json_are_converted(cli, words, indent):
+    """The old file has an object per line, or one value over several lines."""
+    old, new = OBJECTS[words]
+    value = old[0] if len(old) == 1 else old
+    if indent is None and all(isinstance(each, dict) for each in old):
+        Path("a.json").write_text("".join(f"{json.dumps(each)}\n" for each in old))
+    else:
+        Path("a.json").write_text(json.dumps(value, indent=indent))
+    form = words.split()[0]
+    assert cli("convert", "a.json", "--to", *words.split()).out == f"a-{form}.jsonl\n"
+    lines = Path(f"a-{form}.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == new
+
+
+def test_arrays_get_their_channels_last(cli):
+    x = np.arange(24).reshape(2, 3, 4)
+    np.savez("a.npz", x_train=x, y_train=[1, 2])
+    np.save("X.npy", x)
+    np.save("y.npy", [1, 2])
+    cli("convert", "a.npz", "--to", "steps")
+    cli("convert", "X.npy", "--to", "steps", "-o", "both.npz")
+    for file, names in (("a-steps.npz", ["x_train", "y_train"]), ("both.npz", ["X", "y"])):
+        with np.load(file) as arrays:
+            assert arrays.files == names
+            assert arrays[names[0]].tolist() == x.swapaxes(1, 2).tolist()
+            assert arrays[names[1]].tolist() == [1, 2]
+    Path("d/u").mkdir(parents=True)
+    np.save("d/u/a.npy", x[0])
+    Path("d/labels.csv").write_text("a,b\n")
+    cli("convert", "d", "--to", "steps")
+    assert np.load("d-steps/u/a.npy").tolist() == x[0].T.tolist()
+    assert Path("d-steps/labels.csv").read_text() == "a,b\n"
+
+
+def test_files_of_a_folder_become_arrays(cli):
+    Path("npz").mkdir()
+    np.savez("npz/a.npz", signal=[1, 2], rate=5)
+    cli("convert", "npz", "--to", "array", "--name", "signal")
+    assert np.load("npz-array/a.npy").tolist() == [1, 2]
+    assert "'signal'" in cli("convert", "npz", "--to", "array", "--name", "sign", code=2).err
+    Path("text").mkdir()
+    Path("text/x.txt").write_text("1 2 3\n4 5 6\n")
+    Path("text/y.txt").write_text("1,0,0\n0,0,1\n")
+    cli("convert", "text", "--to", "stacked")
+    with np.load("text-stacked.npz") as arrays:
+        assert arrays["X"].tolist() == [[[1, 1], [2, 0], [3, 0]], [[4, 0], [5, 0], [6, 1]]]
+
+
+def test_each_table_inside_a_file_becomes_a_file(cli):
+    rows = [{"t": "a"}, {"t": "b"}]
+    Path("a.json").write_text(json.dumps({"train": rows, "x/y": [["u", 1]], "version": 2}))
+    with closing(sqlite3.connect("a.db")) as database:
+        database.execute('create table "x ""y" (t text, n int)')
+        database.execute('insert into "x ""y" values (?, ?)', ("a, b", 1))
+        database.commit()
+    np.savez("a.npz", X=[[1, 2]], y=[1], X_test=[[3, 4]], y_test=[2])
+    for file in ("a.json", "a.db", "a.npz"):
+        cli("convert", file, "--to", "tables", "-o", f"new {file}")
+    assert sorted(path.name for path in Path("new a.json").iterdir()) == [
+        "train.jsonl",
+        "x_y.jsonl",
+    ]
+    assert Path("new a.json/train.jsonl").read_text() == '{"t": "a"}\n{"t": "b"}\n'
+    assert rows_of("new a.db/x__y.csv") == [["t", "n"], ["a, b", "1"]]
+    with np.load("new a.npz/test.npz") as arrays:
+        assert (arrays["X"].tolist(), arrays["labels"].tolist()) == ([[3, 4]], [2])
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("a.json", b'{"a": 1', "objects"),
+        ("a.json", b'{"a": 1}', "tables --column a"),
+        ("a.json", b'{"a": 1}', "fields --column b"),
+        ("a.json", b'{"a": [5]}', "label --column a"),
+        ("a.json", b"[1]", "fields --column b"),
+        ("a.db", b"junk" * 99, "tables"),
+        ("a.npz", b"junk", "tables"),
+        ("a.npy", b"junk", "steps"),
+        ("a.npy", b"junk", "fields --column a"),
+        ("a.mat", b"junk", "objects"),
+        ("d/a.txt", b"1 2 x", "stacked"),
+        ("d/a.wav", b"RIFFjunk", "bands"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_and_nothing_is_written(cli, file, content, words):
+    path = Path(file)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    given = path.parent if path.parent.name else path
+    said = cli("convert", given, "--to", *words.split(), code=2).err
+    assert path.name in said or "--" in said
+    assert [each.name for each in Path().iterdir()] == [given.name]
 
 
 def test_files_of_equal_names_are_named_by_their_folders(cli):
@@ -122,6 +269,13 @@ def test_another_file_is_replaced_only_if_it_is_asked_for(cli):
         (["--to", "filled", "--column", "id", "--sheet"], "--sheet"),
         (["--to", "labelled", "--at", "end"], "last"),
         (["--to", "table"], "--line"),
+        (["--to", "cells", "--rule", "point"], "points"),
+        (["--to", "turned", "--pattern", "("], "--pattern"),
+        (["--to", "dates", "--column", "id", "--pattern", "%Y"], "'b'"),
+        (["--to", "rows", "--value", "b"], "--column"),
+        (["--to", "parts", "--column", "id"], "'b'"),
+        (["--to", "parts"], "--every"),
+        (["--to", "contents", "--column", "id", "--folder", "no"], "no such"),
     ],
 )
 def test_wrong_options_are_refused_and_nothing_is_written(cli, options, said):
@@ -252,3 +406,12 @@ def test_a_table_without_quotes_is_written_without_them(cli):
     Path("a.tsv").write_text('id\tsize\n1\t5" disk\n\t3"\n')
     cli("convert", "a.tsv", "--to", "filled", "--column", "id")
     assert Path("a-filled.tsv").read_text() == 'id\tsize\n1\t5" disk\n1\t3"\n'
+
+
+def test_a_field_of_headers_of_fasta_becomes_the_label(cli):
+    Path("a.fasta").write_text(">s1|Apis m.|x OS=Homo sapiens OX=9\nAC=\n>s2|Bombus OS=Mus\nGT\n")
+    cli("convert", "a.fasta", "--to", "headers", "--name", "OS")
+    headers = [">s1|Apis Homo_sapiens", ">s2|Bombus Mus"]
+    assert Path("a-headers.fasta").read_text().splitlines() == [headers[0], "AC=", headers[1], "GT"]
+    cli("convert", "a.fasta", "--to", "headers", "--name", "2", "--force")
+    assert Path("a-headers.fasta").read_text().startswith(">s1|Apis m.\nAC=\n")

@@ -4,7 +4,6 @@ import json
 import random
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import follow_printed
+from tests.helpers.printed import follow_printed, run_conversion
 from tests.proposal.test_forms import draw, name, sentence, write
 
 __all__ = ["draw"]
@@ -188,13 +187,6 @@ def test_folds_are_no_labels(tmp_path, draw, fold, label):
     assert parse_config(propose([path], InitOptions()).text).data.label == "class"
 
 
-def run_printed(said: str) -> str:
-    """Run the command that `init` prints for Python in a shell, and return the file it writes."""
-    (command,) = re.findall("python3 -c .*", said)
-    subprocess.run(command, shell=True, check=True)
-    return shlex.split(command)[-1]
-
-
 @pytest.mark.parametrize("inner", ["properties", "pos"])
 def test_objects_inside_events_have_a_command_that_data_repeats(
     tmp_path, monkeypatch, draw, cli, inner
@@ -209,7 +201,7 @@ def test_objects_inside_events_have_a_command_that_data_repeats(
         rows.append(json.dumps({"events": own, "label": "uv"[row % 2]}))
     Path("a.jsonl").write_text("\n".join(rows))
     said = cli("init", "a.jsonl", "-o", "c.yaml").err
-    assert run_printed(cli("data", "c.yaml").out) == run_printed(said)
+    assert run_conversion(cli, cli("data", "c.yaml").out) == run_conversion(cli, said)
     cli("init", "a-fields.jsonl", "-o", "d.yaml")
     steps = parse_config(Path("d.yaml").read_text()).data.steps
     assert steps == {"event": "token", f"{inner}_os": "token", f"{inner}_x": "number"}
@@ -225,7 +217,7 @@ def test_turns_with_other_names_have_a_command(tmp_path, monkeypatch, draw, cli,
             own = [{"Q": sentence(draw), "A": sentence(draw)} for _ in range(2)]
         rows.append(json.dumps({"talk": own, "label": "uv"[row % 2]}))
     Path("a.jsonl").write_text("\n".join(rows))
-    written = run_printed(cli("init", "a.jsonl", "-o", "c.yaml", code=2).err)
+    (written,) = run_conversion(cli, cli("init", "a.jsonl", "-o", "c.yaml", code=2).err)
     turns = [len(json.loads(line)["talk"]) for line in Path(written).read_text().splitlines()]
     assert turns == [4] * 90
     cli("init", written, "-o", "d.yaml")

@@ -7,7 +7,6 @@ import os
 import random
 import re
 import shlex
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -634,18 +633,15 @@ def test_an_object_with_several_lists_is_refused_with_commands(tmp_path, monkeyp
     rows = [{"text": sentence(draw, "xy"[i % 2]), "label": "uv"[i % 2]} for i in range(60)]
     Path("all.json").write_text(json.dumps({names[0]: rows, names[1]: rows[:20]}))
     refused = cli("init", "all.json", "-o", "c.yaml", code=2).err
-    for command in re.findall("python3 .*", refused):
-        subprocess.run(command, shell=True, check=True)
-    cli("init", f"all-{names[0]}.json", "-o", "c.yaml")
+    (folder,) = run_conversion(cli, refused)
+    cli("init", f"{folder}/{names[0]}.jsonl", "-o", "c.yaml")
     assert "60 rows" in Path("c.yaml").read_text()
     Path("train.json").write_text(json.dumps({"train": rows, "test": rows[:20]}))
     refused = cli("init", "train.json", "-o", "d.yaml", code=2).err
     before = Path("train.json").read_bytes()
-    (command, init) = re.findall("(python3 .*) && seqtrain (init .*)", refused)[0]
-    subprocess.run(command, shell=True, check=True)
+    cli(*run_conversions(cli, refused), "-o", "d.yaml")
     assert Path("train.json").read_bytes() == before
-    cli(*shlex.split(init), "-o", "d.yaml")
-    assert parse_config(Path("d.yaml").read_text()).data.test == "train-test.json"
+    assert parse_config(Path("d.yaml").read_text()).data.test == "train-tables/test.jsonl"
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
@@ -1256,15 +1252,10 @@ def test_reads_of_each_class_are_written_as_lines_by_the_printed_command(
         compress = gzip.compress if path.suffix == ".gz" else bytes
         path.write_bytes(compress(content.encode()))
     refused = cli("init", "my reads", code=2).err
-    convert, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(convert, shell=True, check=True)
-    if not path.parent.match("v"):  # the message is about the first of the files
-        refused = cli("init", path, code=2).err
-        convert, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
-    else:
-        convert = convert.replace("it'\"'\"'s u", "v")
-    subprocess.run(convert, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    init = run_conversions(cli, refused)
+    if not path.parent.match("v"):  # one of the files has the same message
+        assert run_conversions(cli, cli("init", path, code=2).err) == init
+    cli(*init, "-o", "c.yaml")
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sorted(data.preprocessing.labels) == ["it's u", "v"]
     assert sum(map(len, data.splits.values())) == 80
@@ -1566,7 +1557,7 @@ def test_lines_of_a_log_are_texts(tmp_path, draw):
 
 @pytest.mark.parametrize("strokes", [1, 3])
 def test_strokes_of_a_drawing_are_refused_with_a_command_that_works(
-    tmp_path, monkeypatch, draw, strokes
+    tmp_path, monkeypatch, draw, cli, strokes
 ):
     """With one stroke each, all drawings could be read as blocks of numbers."""
     monkeypatch.chdir(tmp_path)
@@ -1581,9 +1572,8 @@ def test_strokes_of_a_drawing_are_refused_with_a_command_that_works(
             file.write(json.dumps(row) + "\n")
     with pytest.raises(DataError) as caught:
         propose(["drawings.ndjson"], InitOptions())
-    commands = [line for line in map(one_line, caught.value.lines) if line.startswith("  ")]
-    subprocess.run(commands[0], shell=True, check=True)
-    config, _ = proposed(shlex.split(commands[1])[-1])
+    (new,) = run_conversion(cli, "\n".join(caught.value.lines))
+    config, _ = proposed(new)
     assert config.data.kind == "features"
     data = prepare(config)
     assert set(data.splits["train"].lengths.tolist()) == {points * strokes, points * (strokes + 1)}
@@ -1732,10 +1722,7 @@ def test_tables_in_one_object_of_json(tmp_path, monkeypatch, draw, cli, form, in
     file = "it's a.json"
     if form in ("lists", "by label", "series by label", "rows"):
         refused = cli("init", file, code=2).err
-        (command,) = re.findall("python3 .*", refused)
-        convert, _, init = command.partition(" && seqtrain init ")
-        subprocess.run(convert, shell=True, check=True)
-        (file,) = shlex.split(init)
+        (file,) = run_conversion(cli, refused)
     cli("init", file, "-o", "c.yaml")
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sum(map(len, data.splits.values())) == 80

@@ -18,7 +18,13 @@ from seqtrain.config import parse_config
 from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, propose
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import follow_printed, run_conversion, run_line
+from tests.helpers.printed import (
+    commands_in,
+    follow_printed,
+    run_conversion,
+    run_conversions,
+    run_line,
+)
 from tests.proposal.test_forms import draw, follow, name, proposed, recording, sentence, write
 from tests.tables.test_xlsx import write as write_workbook
 
@@ -441,12 +447,9 @@ def test_splits_in_one_archive_are_divided_by_the_printed_command(
     parts = [rows[:60], labels[:60], rows[60:], labels[60:]]
     np.savez("it's all.npz", **dict(zip(names, parts, strict=True)))
     refused = cli("init", "it's all.npz", code=2).err
-    (command,) = re.findall(r"seqtrain:   (python3 .*)", refused)
-    divide, _, init = command.partition(" && seqtrain ")
-    subprocess.run(divide, shell=True, check=True)
-    cli(*shlex.split(init))
-    config = parse_config(Path("it's all-train.yaml").read_text())
-    assert getattr(config.data, split) == f"it's all-{split}.npz"
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert getattr(config.data, split) == f"it's all-tables/{split}.npz"
     data = prepare(config)
     held_out = data.splits[split]
     assert np.bincount(held_out.labels).tolist() == [10, 10, 10]
@@ -573,9 +576,9 @@ def test_channels_first_in_arrays_are_doubted_with_a_command(
         for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
             np.save(f"{given}/{label}_{number}.npy", row)
     said = cli("init", given, "-o", "c.yaml").err
-    write, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
-    subprocess.run(write, shell=True, check=True)
-    said = cli(*shlex.split(init)[1:], "-o", "c.yaml", "--force").err
+    convert, init = commands_in(said)
+    cli(*convert)
+    said = cli(*init, "-o", "c.yaml", "--force").err
     assert "channels come first" not in said
     assert class_counts("c.yaml") == {"u": 12, "v": 12}
     data = prepare(parse_config(Path("c.yaml").read_text()))
@@ -633,17 +636,45 @@ def test_files_that_are_no_texts_of_a_class_are_left_out_by_the_printed_command(
 
 
 @pytest.mark.parametrize("mark", [",", " ", "\t", "; "])
-def test_recordings_as_text_are_written_as_csv_by_the_printed_command(
-    tmp_path, monkeypatch, draw, cli, mark
+@pytest.mark.parametrize("times", [False, True])
+def test_files_of_texts_that_are_tables_are_recordings(
+    tmp_path, monkeypatch, draw, cli, mark, times
 ):
     monkeypatch.chdir(tmp_path)
     labels = [name(draw), name(draw)]
     for i in range(24):
         rows = recording(draw, i % 2)
+        if times:
+            rows = [[f"10:{r // 60:02d}:{r % 60:02d}", row[0]] for r, row in enumerate(rows)]
         write(Path(f"my takes/{labels[i % 2]}_{i:02d}.txt"), [], rows, mark)
-    refused = cli("init", "my takes", code=2).err
-    follow(refused, "mkdir", cli)
+    if mark == " ":
+        follow(cli("init", "my takes", code=2).err, "mkdir", cli)
+    else:
+        assert "--format txt" in cli("init", "my takes", "-o", "c.yaml").err
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
+    assert parse_config(Path("c.yaml").read_text()).data.id == "file"
+
+
+@pytest.mark.parametrize("given", [["set one", "Outcomes.txt"], ["."]])
+def test_recordings_and_their_labels_in_texts_that_are_tables(
+    tmp_path, monkeypatch, draw, cli, given
+):
+    """As PhysioNet's challenge of 2012 has them: a value per row, and its name in a column."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["RecordID,SAPS,Died"]
+    for i in range(40):
+        rows = [
+            [f"{t:02d}:{draw.randrange(60):02d}", kind, round(draw.gauss(80 + 9 * (i % 2), 3), 1)]
+            for t in range(8)
+            for kind in draw.sample(["HR", "Temp", "GCS"], 2)
+        ]
+        write(Path(f"set one/{1300 + i}.txt"), ["Time", "Parameter", "Value"], rows)
+        lines.append(f"{1300 + i},{draw.randrange(20)},{i % 2}")
+    Path("Outcomes.txt").write_text("\n".join(lines))
+    cli("init", *given, "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.label, list(data.steps)[:2]) == ("file", "Died", ["Parameter", "Value"])
+    assert class_counts("c.yaml") == {"0": 20, "1": 20}
 
 
 @pytest.mark.parametrize("ending", ["csv", "npy"])
@@ -814,9 +845,7 @@ def test_archives_with_an_array_each_are_written_as_arrays(tmp_path, monkeypatch
         signal = np.array(recording(draw, i % 2)[: draw.randint(5, 9)])
         np.savez(f"my pipe/{['leak', 'normal'][i % 2]}_{i:02d}.npz", signal=signal, fs=100)
     refused = cli("init", "my pipe", code=2).err
-    write_arrays, init = re.findall(r"^seqtrain:   (python3 .*) && seqtrain (.*)", refused, re.M)[0]
-    subprocess.run(write_arrays, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     assert class_counts("c.yaml") == {"leak": 12, "normal": 12}
 
 
@@ -871,10 +900,10 @@ def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
     said = cli("init", "all", "-o", "c.yaml").err
     features = prepare(parse_config(Path("c.yaml").read_text())).splits["train"]
     assert {*features.lengths.tolist()} == {40}
-    *stack, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
+    *stack, init = commands_in(said)
     for command in stack:
-        subprocess.run(command, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml", "--force")
+        cli(*command)
+    cli(*init, "-o", "c.yaml", "--force")
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.group == "subject"
     data = prepare(config)
@@ -887,9 +916,9 @@ def test_a_folder_of_channels_beside_features_is_read_by_the_printed_commands(
     for split in ("train", "test"):
         Path(f"all/{split}/X_{split}.{ending}").unlink()
     refused = cli("init", "all", code=2).err
-    found = re.findall(r"^seqtrain:   (python3 .*|seqtrain init .*)", refused, re.M)
-    assert {*found[:-1]} == {*stack}
-    cli(*shlex.split(found[-1])[1:], "-o", "c.yaml", "--force")
+    found = commands_in(refused)
+    assert sorted(found[:-1]) == sorted(stack)
+    cli(*found[-1], "-o", "c.yaml", "--force")
     assert parse_config(Path("c.yaml").read_text()).data.group == "subject"
     assert class_counts("c.yaml") == {"c0": 30, "c1": 30, "c2": 30}
 
@@ -1121,10 +1150,7 @@ def test_texts_and_labels_deep_in_json_are_written_as_rows_by_the_printed_comman
     value, name_of_label = nested_rows(draw, form, labels)
     Path("it's.json").write_text(json.dumps(value, indent=indent))
     refused = cli("init", "it's.json", code=2).err
-    lines = " && ".join(re.findall(r"^seqtrain:   (.*)", refused, re.M))
-    write_rows, _, init = lines.partition(" && seqtrain ")
-    subprocess.run(write_rows, shell=True, check=True)
-    cli(*shlex.split(init), "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     assert parse_config(Path("c.yaml").read_text()).data.label == name_of_label
     counts = class_counts("c.yaml")
     assert {*counts} == {*labels}
@@ -1133,20 +1159,17 @@ def test_texts_and_labels_deep_in_json_are_written_as_rows_by_the_printed_comman
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
 @pytest.mark.parametrize("comments", ["", "%Recorder\n%Rate = 250 Hz\n"])
-def test_texts_of_numbers_in_folders_are_commands(tmp_path, monkeypatch, draw, cli, mark, comments):
+def test_texts_of_numbers_in_folders_are_tables(tmp_path, monkeypatch, draw, cli, mark, comments):
     monkeypatch.chdir(tmp_path)
     labels = [name(draw), f"{name(draw)} 2"]
     for take in range(12):
         rows = recording(draw, take % 2)
         path = Path(write(Path(f"takes/{labels[take % 2]}/{take}.txt"), ["ax", "ay"], rows, mark))
         path.write_text(comments + path.read_text())
-    refused = cli("init", "takes", code=2).err
-    found = []
-    for command in re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M):
-        cli(*shlex.split(command), "-o", "c.yaml", "--force")
+    for options, steps in (([], {"ax": "number", "ay": "number"}), (["--format", "txt"], None)):
+        cli("init", "takes", *options, "-o", "c.yaml", "--force")
         assert class_counts("c.yaml") == dict.fromkeys(labels, 6)
-        found.append(parse_config(Path("c.yaml").read_text()).data.steps)
-    assert found == [{"ax": "number", "ay": "number"}, None]
+        assert parse_config(Path("c.yaml").read_text()).data.steps == steps
 
 
 @pytest.mark.parametrize("key", ["signs/{}/{}.csv", "{}/{}.csv", "{1}"])
@@ -1330,9 +1353,7 @@ def test_points_are_no_sequences_beside_events(tmp_path, monkeypatch, draw, cli,
             objects.append(each | {"place": [draw.randrange(100), draw.randrange(60)]})
     Path("it's.jsonl").write_text("\n".join(map(json.dumps, objects)))
     said = cli("init", "it's.jsonl", "--label", "won", "-o", "c.yaml").err
-    write, init = re.findall(r"^  (python3 .*|seqtrain init .*)", said, re.M)
-    subprocess.run(write, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "d.yaml")
+    follow_printed(cli, said, "-o", "d.yaml")
     for file in ["c.yaml", "d.yaml"][not others :]:
         data = parse_config(Path(file).read_text()).data
         assert (data.id, data.order, data.label) == ("game", "minute", "won")
@@ -1483,18 +1504,155 @@ def test_lines_with_labels_arent_classes_by_their_file(
 
 
 @pytest.mark.parametrize(
-    "files", [("htrain.csv", "htest.csv"), ("MyTestset.tsv", "MyTrainset.tsv")]
+    "files", [("mytrain.csv", "htest.csv"), ("MyTestset.tsv", "MyTrainingData.tsv")]
 )
 def test_a_test_file_of_any_name_is_a_command(tmp_path, monkeypatch, draw, cli, files):
     monkeypatch.chdir(tmp_path)
     for at, file in enumerate(files):
         rows = [[sentence(draw, "xy"[r % 2]), "xy"[r % 2]] for r in range(60 + 20 * at)]
-        write(Path(file), ["text", "kind"], rows, "," if file.endswith(".csv") else "\t")
+        write(Path(file), ["text", "label"], rows, "," if file.endswith(".csv") else "\t")
     refused = cli("init", *files, code=2).err
     command = re.findall(r"seqtrain (init .* --test .*)", refused)[0]
     cli(*shlex.split(command), "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     assert sorted(files, key=str.lower) == [data.test, data.train]
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        ("gaitTRAINset.csv", "gaitTESTset.csv"),
+        ("mailtraining.csv", "mailtest.csv"),
+        ("digits.trn", "digits.tst"),
+        ("strokes.tra", "strokes.tes"),
+        ("census.data", "census.test"),
+        ("vowels.train", "vowels.test"),
+    ],
+)
+def test_parts_of_names_are_splits_and_no_classes(tmp_path, monkeypatch, draw, cli, train, test):
+    monkeypatch.chdir(tmp_path)
+    for file, size in ((train, 60), (test, 20)):
+        rows = [[sentence(draw, "xy"[r % 2]), "xy"[r % 2]] for r in range(size)]
+        write(Path(file), ["text", "kind"], rows)
+    given = ["init", test, train, "--label", "kind"]
+    if not train.endswith(".csv"):  # the command that names the format has both files
+        refused = cli(*given, code=2).err
+        given = shlex.split(re.findall("seqtrain (init .* --format csv)", refused)[0])
+    cli(*given, "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.train, data.test) == (train, test)
+
+
+def write_archive(folder: Path, endings: list[str], draw) -> None:
+    """Write series of two classes as TRAIN and TEST, each in several formats."""
+    for split, size in {"TRAIN": 40, "TEST": 20}.items():
+        rows = [[round(draw.gauss(r % 2, 1), 3) for _ in range(12)] for r in range(size)]
+        for ending in endings:
+            path = folder / f"Pulse_{split}.{ending}"
+            labelled = [[*row, "uv"[r % 2]] for r, row in enumerate(rows)]
+            if ending == "txt":
+                write(path, [], [[r % 2, *row] for r, row in enumerate(rows)], "  ")
+            else:
+                write(path, [], labelled)
+            head = {
+                "ts": "@problemName Pulse\n@univariate true\n@classLabel true u v\n@data\n",
+                "arff": "@relation Pulse\n"
+                + "".join(f"@attribute t{k} numeric\n" for k in range(12))
+                + "@attribute target {u,v}\n@data\n",
+                "csv": ",".join([*(f"t{k}" for k in range(12)), "target"]) + "\n",
+            }
+            text = path.read_text()
+            if ending == "ts":
+                text = re.sub(",([uv])$", r":\1", text, flags=re.M)
+            path.write_text(head.get(ending, "") + text)
+
+
+@pytest.mark.parametrize("given", ["folder", "files"])
+@pytest.mark.parametrize(
+    ("endings", "read"),
+    [(["arff", "ts", "txt"], "ts"), (["arff", "ts"], "ts"), (["arff", "txt"], "arff")],
+)
+def test_files_of_a_split_in_several_formats_are_read_once(
+    tmp_path, monkeypatch, draw, given, endings, read
+):
+    monkeypatch.chdir(tmp_path)
+    write_archive(Path("Pulse"), endings, draw)
+    if read == "ts":  # a dimension alone, as in archives of UEA
+        write_archive(Path("other"), ["arff"], draw)
+        for path in Path("other").iterdir():
+            path.rename(f"Pulse/{path.name.replace('_', 'Dimension1_')}")
+    files = ["Pulse"] if given == "folder" else sorted(glob("Pulse/Pulse_*"))
+    proposal = propose(files, InitOptions())
+    data = parse_config(proposal.text).data
+    assert (data.train, data.test) == (f"Pulse/Pulse_TRAIN.{read}", f"Pulse/Pulse_TEST.{read}")
+    (said,) = [line for line in proposal.uses if "not read" in line]
+    assert f"Pulse/Pulse_TEST.{endings[0 if read == 'ts' else 1]}" in said
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize("given", ["", "--format"])
+@pytest.mark.parametrize("inner", ["data", "some/set"])
+def test_the_only_folder_with_data_is_the_data_set(
+    tmp_path, monkeypatch, draw, cli, form, given, inner
+):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("corpus", inner)
+    folder.mkdir(parents=True)
+    for file in ("README.md", "dataset_infos.json", ".gitattributes"):
+        Path("corpus", file).write_text("{}\n")
+    for split, size in {"train": 60, "test": 20}.items():
+        rows = [[sentence(draw, "xy"[r % 2]), "xy"[r % 2]] for r in range(size)]
+        path = folder / f"{split}-00000-of-00001.{form}"
+        if form == "csv":
+            write(path, ["text", "label"], rows)
+        else:
+            columns = list(zip(*rows, strict=True))
+            pq.write_table(pa.table({"text": columns[0], "label": columns[1]}), path)
+    cli("init", "corpus", *([given, form] if given else []), "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert data.train == f"corpus/{inner}/train-00000-of-00001.{form}"
+    assert data.test == f"corpus/{inner}/test-00000-of-00001.{form}"
+
+
+def test_one_folder_of_texts_of_a_class_is_no_data_set(tmp_path, draw, cli):
+    for i in range(6):
+        write(tmp_path / f"mails/spam/{i:02d}.txt", [], [[sentence(draw)]])
+    cli("init", tmp_path / "mails", code=2)
+
+
+@pytest.mark.parametrize("given", ["folder", "files"])
+@pytest.mark.parametrize("form", ["sample_submission.csv", "sampleSubmission.csv"])
+def test_a_form_for_predictions_is_left_out(tmp_path, monkeypatch, draw, given, form):
+    monkeypatch.chdir(tmp_path)
+    for split, size in {"train": 60, "test": 20}.items():
+        rows = [[i, sentence(draw, "xy"[i % 2]), i % 2] for i in range(size)]
+        names = ["id", "review", "target"]
+        if split == "test":
+            names, rows = names[:2], [row[:2] for row in rows]
+        write(Path(f"task/{split}.csv"), names, rows)
+    write(Path("task", form), ["id", "target"], [[i, 0] for i in range(20)])
+    files = (
+        ["task"] if given == "folder" else [f"task/{x}" for x in ("train.csv", "test.csv", form)]
+    )
+    proposal = propose(files, InitOptions())
+    assert parse_config(proposal.text).data.train == "task/train.csv"
+    assert any("not read" in line and form in line for line in proposal.uses)
+
+
+@pytest.mark.parametrize("word", ["text", "sentences"])
+def test_texts_and_labels_of_each_split_are_joined(tmp_path, monkeypatch, draw, word):
+    monkeypatch.chdir(tmp_path)
+    for split, size in {"train": 60, "val": 24, "test": 20}.items():
+        lines = [[sentence(draw, "xyz"[i % 3])] for i in range(size)]
+        write(Path(f"irony/{split}_{word}.txt"), [], lines)
+        write(Path(f"irony/{split}_labels.txt"), [], [[i % 3] for i in range(size)])
+    write(Path("irony/mapping.txt"), [], [[i, name(draw)] for i in range(3)], "\t")
+    proposal = propose(["irony"], InitOptions())
+    data = prepare(parse_config(proposal.text))
+    found = {split: len(store) for split, store in data.splits.items()}
+    assert found == {"train": 60, "validation": 24, "test": 20}
+    assert len(data.preprocessing.labels) == 3
+    assert any("irony/mapping.txt" in line for line in proposal.uses)
 
 
 @pytest.mark.parametrize("names", [("a_TRAIN.txt", "a_TEST.txt"), ("it's.txt", "--test", "b.txt")])

@@ -6,7 +6,6 @@ import random
 import re
 import shlex
 import sqlite3
-import subprocess
 import wave
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
 from seqtrain.tables.other_programs import CONVERSIONS
-from tests.helpers.printed import run_conversions
+from tests.helpers.printed import printed_lines, run_conversions
 from tests.proposal.test_forms import draw, name, recording, sentence, write
 
 __all__ = ["draw"]
@@ -33,15 +32,21 @@ def converted(cli: Any, path: str, *options: str) -> dict[str, int]:
     return {classes[each]: int((labels == each).sum()) for each in np.unique(labels)}
 
 
-@pytest.mark.parametrize("conversion", [*CONVERSIONS.values()], ids=lambda each: each.found)
-def test_each_program_is_python_and_each_line_is_one(conversion):
-    found, command, init = conversion.lines("it's a.bin", "it's a")
-    program = shlex.split(command)
-    assert program[:2] == ["python3", "-c"]
-    compile(program[2], "-c", "exec")
-    assert program[3] == "it's a.bin"
-    assert shlex.split(init) == ["seqtrain", "init", program[4]]
-    assert "\n" not in found + command
+@pytest.mark.parametrize("ending", CONVERSIONS)
+def test_files_that_a_package_reads_are_refused_by_name_if_it_cannot(
+    tmp_path, monkeypatch, cli, ending
+):
+    """A package that isn't installed is named. A file that isn't sound is refused."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("in", f"it's a{ending}")
+    path.parent.mkdir()
+    path.write_bytes(b"\0 none of these")
+    refused = cli("init", path, code=2).err
+    convert, init = [shlex.split(line) for line in printed_lines(refused)]
+    assert init[:2] == ["seqtrain", "init"]
+    said = cli(*convert[1:], code=2).err
+    assert "pip install" in said or f"it's a{ending}" in said
+    assert [each.name for each in Path().iterdir()] == ["in"]
 
 
 def write_sound(path: Path, draw: random.Random, pitch: float) -> None:
@@ -96,9 +101,7 @@ def test_tables_of_a_database_become_csv(tmp_path, monkeypatch, draw, cli):
     cli("fit", "c.yaml", "--set", "training.max_epochs=1", "--run-dir", "my run", "--quiet")
     Path("a.db").rename("b.db")
     refused = cli("predict", "b.db", "my run", code=2).err
-    convert, predict = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
-    subprocess.run(convert, shell=True, check=True)
-    assert len(cli(*shlex.split(predict)[1:]).out.splitlines()) == 61
+    assert len(cli(*run_conversions(cli, refused)).out.splitlines()) == 61
 
 
 @pytest.mark.parametrize("ending", ["xml", "pkl", "dta"])
@@ -192,9 +195,6 @@ def test_recordings_are_read_below_keys_with_values(
     if place == "a table":
         labels = [[i, classes[i % 2]] for i in range(20)]
         given.append(write(Path("a.csv"), ["name", "kind"], labels))
-    if ending == "txt":
-        refused = cli("init", *given, code=2).err
-        given = shlex.split(re.findall("seqtrain init (.*)", refused)[0])
     cli("init", *given, "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     data = prepare(config)
@@ -249,7 +249,7 @@ def test_the_last_answers_of_chats_become_labels(tmp_path, monkeypatch, draw, cl
         rows.append(json.dumps({"messages": chat}))
     Path("a.jsonl").write_text("\n".join(rows))
     assert converted(cli, "a.jsonl") == dict.fromkeys(labels, 30)
-    assert '"messages"' in Path("a-labelled.jsonl").read_text().splitlines()[0]
+    assert '"messages"' in Path("a-label.jsonl").read_text().splitlines()[0]
 
 
 def marked(form: str, labels: list[str], row: int) -> dict[str, float]:

@@ -697,6 +697,18 @@ def test_ids_of_a_panel_may_be_counted_within_each_time(tmp_path, name, form, sh
     assert (data.id, data.label) == (name, "diet")
 
 
+@pytest.mark.parametrize("named", [[], ["currency"]])
+def test_a_column_of_one_value_is_not_to_be_named_as_a_time_step(tmp_path, named):
+    rows = [[f"f{i // 9}", i % 9, "EUR", "uv"[i // 9 % 2]] for i in range(360)]
+    path = write(tmp_path / "a.csv", ["firm", "period", "currency", "state"], rows)
+    given = {"steps": named} if named else {}
+    with pytest.raises(DataError) as error:
+        proposed(path, order="period", **given)
+    (line,) = error.value.lines
+    assert line.startswith("--steps: ")
+    assert not line.endswith("name it")
+
+
 @pytest.mark.parametrize("traits", [["sex"], ["sex", "town"]])
 def test_a_label_of_rows_comes_before_traits_of_ids(tmp_path, traits):
     draw, rows = random.Random(len(traits)), list[list[Any]]()

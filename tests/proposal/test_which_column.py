@@ -4,7 +4,6 @@ import json
 import random
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import follow_printed
+from tests.helpers.printed import follow_printed, run_conversions
 from tests.proposal.test_forms import draw, sentence, write
 
 __all__ = ["draw"]
@@ -511,11 +510,10 @@ def test_an_id_of_time_steps_is_no_label(draw, cli, case, numbers, by_time):
 def test_an_id_of_time_steps_without_names_is_no_label(draw, cli):
     rows = steps_of_things(draw, list(range(1, 31)), COUNT)
     Path("a.txt").write_text("".join(" ".join(map(str, row)) + "  \n" for row in rows))
-    awk, init = re.findall(r"^seqtrain:   (.*)$", cli("init", "a.txt", code=2).err, re.M)
-    subprocess.run(awk, shell=True, check=True)
-    refused = cli(*shlex.split(init)[1:], code=2).err
+    init = run_conversions(cli, cli("init", "a.txt", code=2).err)
+    refused = cli(*init, code=2).err
     assert "--id 0 --order 1 --label" in refused
-    asked = cli(*shlex.split(init)[1:], "--id", "0", "--order", "1", code=2).err
+    asked = cli(*init, "--id", "0", "--order", "1", code=2).err
     assert "data.window" not in asked
 
 

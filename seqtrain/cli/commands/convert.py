@@ -12,12 +12,13 @@ def convert(
     before: int | None = option("Number of fields before a text.", "N", min=0),
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
     every: int | None = option("Number of rows of each part.", "N", min=1),
+    field: list[str] | None = option("Field that becomes a turn. Can be repeated.", "FIELD"),
     flags: bool = flag("Write what isn't a number in a column of its own.", "--flags"),
     folder: str | None = option("Folder of the files that a column names.", "FOLDER"),
     header_line: str | None = option("Line with the names of a table's columns.", "TEXT"),
     line: int | None = option("Line of the file, counted from 1.", "N", min=1),
     mark: str | None = option("Mark between columns, such as :: or tab.", "MARK"),
-    name: str | None = option("Name of the new column.", "NAME"),
+    name: str | None = option("Name of the new column, or of the array.", "NAME"),
     other: list[str] | None = option("Column to leave out. Can be repeated.", "COLUMN"),
     pattern: str | None = option(
         "Part of a name as a regular expression, or the form of dates, such as %d/%m/%Y.", "PATTERN"
@@ -62,6 +63,7 @@ def convert(
         "before": before,
         "column": column,
         "every": every,
+        "field": field,
         "flags": flags,
         "folder": folder,
         "header_line": header_line,

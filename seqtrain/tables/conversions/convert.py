@@ -2,10 +2,10 @@
 
 import filecmp
 import inspect
-import io
-import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -14,11 +14,16 @@ from typing import Any, TypeAlias
 
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import path_problems, uncompressed
-from seqtrain.files.writing import UNTOUCHED, replacing, write_new
+from seqtrain.files.writing import UNTOUCHED, remove, replacing, write_new
 from seqtrain.tables.blocks import Dialect, UnreadableError, located
+from seqtrain.tables.conversions.arrays import ENDINGS as ARRAY_ENDINGS
+from seqtrain.tables.conversions.arrays import read_arrays, saved_arrays
 from seqtrain.tables.conversions.forms import FORMS, new_ending
+from seqtrain.tables.conversions.objects import as_json
+from seqtrain.tables.conversions.programs import reader_of, rows_of_program
 from seqtrain.tables.conversions.table import converted_rows
 from seqtrain.tables.formats import resolve_format
+from seqtrain.tables.json_lines import json_values
 from seqtrain.tables.opening import TextLines, guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import files_below
 from seqtrain.text import display_name, listed
@@ -56,8 +61,7 @@ def convert(
         DataError: If the file can't be read.
         RunError: If the new file can't be written.
     """
-    module, _, name = FORMS[form].function.partition(".")
-    function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name)
+    module, function = _function(form, path)
     given = {key: x for key, x in options.items() if x not in (None, []) and x is not False}
     _check_options(form, function, given)
     target = Path(output)
@@ -69,17 +73,47 @@ def convert(
     function = partial(function, **given)
     with path_problems(target, RunError, UNTOUCHED), replacing(target) as new:
         if module == "folders":
-            function(path, new)
+            with _located(path):
+                function(path, new)
         elif os.path.isdir(path):
             for file in files_below(path):
-                root, ending = os.path.splitext(uncompressed(os.path.relpath(file, path)))
+                name = os.path.relpath(file, path)
+                root, ending = os.path.splitext(uncompressed(name))
                 below = new / f"{root}{new_ending(ending, form)}"
                 below.parent.mkdir(parents=True, exist_ok=True)
-                _write(file, below, form, function, dialect)
+                if module != "arrays":
+                    _write(file, below, form, function, dialect)
+                elif _has_arrays(file):
+                    _write_arrays(file, below, function, below.suffix)
+                else:
+                    shutil.copyfile(file, new / name)
+        elif module == "arrays":
+            _write_arrays(path, new, function, target.suffix)
         else:
             _write(path, new, form, function, dialect)
         _check_replaced(target, new, force=force)
     return str(target)
+
+
+def _function(form: str, path: str) -> tuple[str, Callable[..., Any]]:
+    """Return the module and the function of a form. Arrays have functions of their own.
+
+    Raises:
+        ConfigError: If the form has none for arrays.
+    """
+    module, _, name = FORMS[form].function.partition(".")
+    if module == "objects" and _has_arrays(path):
+        module = "arrays"
+    function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name, None)
+    if function is None:
+        raise ConfigError(f"--to {form}: {path} holds arrays; expected JSON")
+    return module, function
+
+
+def _has_arrays(path: str) -> bool:
+    """Return True for a file of arrays, and for a folder with such files."""
+    files = files_below(path) if os.path.isdir(path) else [path]
+    return any(file.lower().endswith(ARRAY_ENDINGS) for file in files)
 
 
 def _check_options(form: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
@@ -103,8 +137,14 @@ def _option(name: str) -> str:
 
 
 def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
-    """Raise a ConfigError if another file or folder than an equal one would be replaced."""
+    """Raise a ConfigError if another file or folder than an equal one would be replaced.
+
+    An equal folder is removed: a folder can't be renamed to one that exists.
+    """
     if not target.exists() or (target.is_file() and force):
+        return
+    if target.is_dir() and new.is_dir() and _are_equal(target, new):
+        remove(target)
         return
     if target.is_file() and new.is_file() and filecmp.cmp(target, new, shallow=False):
         return
@@ -114,6 +154,33 @@ def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
     raise ConfigError(f"--output: {target} exists, with other content; {advice}")
 
 
+def _are_equal(first: Path, second: Path) -> bool:
+    """Return True if two folders hold files of equal names and contents, and no others."""
+    names, others = (
+        {path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir()}
+        for folder in (first, second)
+    )
+    if names != others:
+        return False
+    return all(filecmp.cmp(first / name, second / name, shallow=False) for name in names)
+
+
+def _write_arrays(path: str, new: Path, function: Function, ending: str) -> None:
+    """Write what a function makes of the arrays of a file.
+
+    Args:
+        path: The file.
+        new: Path of the new file, until it is renamed.
+        function: The function, with its options.
+        ending: Ending of the name that the new file gets: .npy or .npz.
+
+    Raises:
+        DataError: If the file can't be read.
+    """
+    with _located(path), open_input(path) as stream:
+        write_new(new, saved_arrays(function(read_arrays(stream, path)), ending))
+
+
 def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect) -> None:
     """Write what the function of a form makes of a file.
 
@@ -121,6 +188,11 @@ def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect
         DataError: If the file can't be read.
     """
     module = FORMS[form].function.partition(".")[0]
+    reader = reader_of(path)
+    if module == "objects" and reader is not None:
+        with _located(path):
+            write_new(new, as_json(function(rows_of_program(path, *reader))))
+        return
     format = dialect.format
     if format == "auto":
         format = resolve_format(path, "auto") or "txt"
@@ -130,12 +202,21 @@ def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect
     if module in TABLE_MODULES and format not in TABLE_FORMATS:
         format = _table_format(path, encoding)
     dialect = replace(dialect, format=format, encoding=encoding)
-    read = {"lines": _lines, "objects": _objects}.get(module, converted_rows)
-    if FORMS[form].ending == ".csv" and module in TABLE_MODULES:
-        read = partial(converted_rows, as_csv=True)
+    with _located(path), open_input(path, encoding) as stream:
+        if module == "objects":
+            write_new(new, as_json(function(json_values(stream, dialect))))
+            return
+        read = _lines if module == "lines" else converted_rows
+        if FORMS[form].ending == ".csv" and module in TABLE_MODULES:
+            read = partial(converted_rows, as_csv=True)
+        write_new(new, (text.encode() for text in read(stream, dialect, function)))
+
+
+@contextmanager
+def _located(path: str) -> Iterator[None]:
+    """Convert an UnreadableError in the `with` block to one with the place, for the user."""
     try:
-        with open_input(path, encoding) as stream:
-            write_new(new, (text.encode() for text in read(stream, dialect, function)))
+        yield
     except UnreadableError as error:
         raise located(display_name(path), error) from None
 
@@ -164,13 +245,3 @@ def _lines(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
     lines = TextLines(stream, dialect.encoding)
     for line in function(text for _, text in lines.numbered()):
         yield f"{line}\n"
-
-
-def _objects(stream: Any, dialect: Dialect, function: Function) -> Iterator[str]:
-    """Yield the objects that a function makes of a value of JSON, one a line."""
-    try:
-        value = json.load(io.TextIOWrapper(stream, "utf-8-sig"))
-    except ValueError as error:
-        raise UnreadableError(None, f"isn't JSON: {error}") from None
-    for row in function(value):
-        yield f"{json.dumps(row, ensure_ascii=False)}\n"

@@ -19,8 +19,9 @@ class Form:
     Attributes:
         function: Module of this folder and its function, such as "rows.filled". The module decides
             how the file is read: `lines` gets lines of text, `rows` and `cells` the rows of a
-            table, `objects` a value of JSON, and `folders` the path of the file and that of the new
-            one.
+            table, `objects` the values of JSON or the rows of a file of another program, `arrays`
+            the arrays of numpy, and `folders` the path of the file and that of the new one. A form
+            of `objects` may have a function of the same name in `arrays`.
         help: What the command writes.
         ending: Ending of the new name, or None for that of the old one. "" is a folder.
     """
@@ -31,6 +32,8 @@ class Form:
 
 
 FORMS = {
+    "array": Form("arrays.array", "One array of each file npz becomes a file npy.", ".npy"),
+    "bands": Form("folders.bands", "Sound becomes bands of frequency.", ""),
     "blocks": Form("lines.blocks", "Blocks between blank lines get a number each.", ".csv"),
     "cells": Form("cells.rewritten", "Cells of columns are rewritten by a rule."),
     "channels": Form("rows.channels", "Columns of a channel are joined in time.", ".csv"),
@@ -38,23 +41,32 @@ FORMS = {
     "columns": Form("lines.columns", "Blanks or marks between columns become commas.", ".csv"),
     "contents": Form("rows.contents", "Names of text files become their texts."),
     "dates": Form("cells.dated", "Dates get the year first."),
+    "fields": Form("objects.fields", "Inner values of a field become fields.", ".jsonl"),
     "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
+    "headers": Form("lines.headers", "A field of headers of FASTA becomes the label."),
     "joined": Form("rows.joined", "The cells of columns are joined in a new first column."),
+    "label": Form("objects.label", "What a field tells about the class is the label.", ".jsonl"),
     "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),
     "marked": Form("lines.marked", "Blank lines get a mark."),
     "messages": Form("lines.messages", "Messages of a chat become rows.", ".csv"),
     "moved": Form("lines.moved", "The last field of each row moves to the front."),
     "named": Form("rows.named", "Each column gets a name of its own."),
     "numbers": Form("rows.numbers", "Each number of a cell gets a column of its own."),
+    "objects": Form("objects.rows", "Each row becomes an object of JSON.", ".jsonl"),
     "parts": Form("rows.parts", "A new last column numbers the parts of a recording."),
     "quoted": Form("lines.quoted", "Texts with delimiters or line breaks get quotes.", ".csv"),
-    "reads": Form("lines.reads", "The sequences of FASTQ become lines.", ".txt"),
+    "reads": Form("folders.reads", "Files of FASTQ become lines of a file for each class.", ""),
     "rows": Form("rows.kept", "Blank rows, and those with some cells, are left out."),
     "shortened": Form("lines.shortened", "One line is left out."),
     "spelled": Form("cells.spelled", "Labels are spelled in one way each."),
+    "stacked": Form("folders.stacked", "Files of a channel each become one array.", ".npz"),
+    "steps": Form("objects.steps", "Lists or arrays of channels become time steps.", ".jsonl"),
     "table": Form("lines.table", "The lines above a table are left out."),
+    "tables": Form("folders.tables", "Each table inside a file becomes a file.", ""),
     "texts": Form("rows.texts", "Columns of texts become rows with a label.", ".csv"),
     "turned": Form("rows.turned", "Each column becomes a row with a series.", ".csv"),
+    "turns": Form("objects.turns", "Fields of the objects of a list become turns.", ".jsonl"),
+    "unpickled": Form("folders.unpickled", "A pickle that you trust becomes rows.", ".jsonl"),
 }
 """Maps the name of each form, which also ends the name of the new file, to the form."""
 ENDINGS = {".json": ".jsonl", ".xlsx": ".csv"}
@@ -67,7 +79,8 @@ def converted_name(path: str, form: str) -> str:
     The files of a folder keep their names, in a folder of a new name.
     """
     if os.path.isdir(path):
-        return f"{os.path.basename(os.path.abspath(path))}-{form}"
+        ending = FORMS[form].ending if FORMS[form].function.startswith("folders.") else ""
+        return f"{os.path.basename(os.path.abspath(path))}-{form}{ending}"
     stem, own = os.path.splitext(os.path.basename(uncompressed(path)))
     return f"{stem}-{form}{new_ending(own, form)}"
 
@@ -144,14 +157,18 @@ class Conversion:
         form: Name of the form.
         options: Options of `seqtrain convert`, as those of `conversion`.
         files: Names of the files in the new folder that are read. Empty for all of it.
+        of_folder: True if all files of the folder are converted.
     """
 
     form: str
     options: Mapping[str, object] = field(default_factory=dict)
     files: Sequence[str] = ()
+    of_folder: bool = False
 
     def lines(self, path: str) -> list[str]:
         """Return two lines of a message: the command that converts a file, and one for `init`."""
+        if self.of_folder:
+            path = os.path.dirname(path) or os.curdir
         command, new = conversion(self.form, path, **self.options)
         if self.files:
             (folder,) = shlex.split(new)

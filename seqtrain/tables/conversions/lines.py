@@ -34,8 +34,6 @@ MESSAGE = re.compile(
 """A message of a chat: `12/31/23, 9:15 PM - Anna: Hello` or `[31.12.23, 21:15:03] Anna: Hello`."""
 MESSAGE_START = re.compile(r"\u200e?\[?[0-9]{1,4}[./-][0-9]{1,2}[./-]")
 """Beginning of a message, or of a line about the chat itself."""
-READ_LINES = 4
-"""Number of lines of a read in FASTQ: its name, its sequence, and two others."""
 
 
 def blocks(lines: Iterable[str]) -> Iterator[str]:
@@ -102,6 +100,28 @@ def _divided(lines: Iterable[str], mark: str) -> Iterator[list[str]]:
         if has_frame:
             row = row.removeprefix(BAR).removesuffix(BAR)
         yield [cell.strip() for cell in row.split(mark)]
+
+
+def headers(lines: Iterable[str], *, name: str) -> Iterator[str]:
+    """Yield lines of FASTA with a field of each header as its label, in place of the others.
+
+    Args:
+        lines: The lines. A header begins with >, and an id follows.
+        name: Name of a field as in OS=Homo sapiens, which ends before the next name; or the
+            number, from 1, of a field between bars. Headers without this field remain.
+    """
+    named = re.compile(rf">(\S+).*?\b{re.escape(name)}=(.*?)(?:\s+\w+=.*)?\s*")
+    for line in lines:
+        fields = line.rstrip().split(BAR)
+        found = named.fullmatch(line)
+        if not line.startswith(">"):
+            yield line
+        elif name.isdecimal() and 0 < int(name) <= len(fields):
+            yield f"{fields[0]}{BAR}{fields[int(name) - 1]}"
+        elif found is not None:
+            yield f">{found[1]} {found[2].replace(' ', '_')}"
+        else:
+            yield line
 
 
 def labelled(lines: Iterable[str], *, at: str = "last", mark: str | None = None) -> Iterator[str]:
@@ -220,11 +240,6 @@ def _with_text(row: Sequence[str], mark: str, before: int, after: int) -> list[s
     """Return a row with one field between the first and the last ones."""
     end = max(before, len(row) - after)
     return [*row[:before], mark.join(row[before:end]), *row[end:]]
-
-
-def reads(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the sequence of each read of a sequencer, from FASTQ."""
-    return islice(lines, 1, None, READ_LINES)
 
 
 def shortened(lines: Iterable[str], *, line: int) -> Iterator[str]:

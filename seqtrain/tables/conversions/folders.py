@@ -1,0 +1,210 @@
+"""Conversions of folders, and of files to folders. Each function writes what is new itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from importlib import import_module
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from seqtrain.files.reading import uncompressed
+from seqtrain.files.writing import write_new
+from seqtrain.tables.arrays import arrays_of_splits
+from seqtrain.tables.blocks import Array, Dialect, UnreadableError
+from seqtrain.tables.conversions.arrays import read_arrays, saved_arrays
+from seqtrain.tables.conversions.lines import as_csv
+from seqtrain.tables.conversions.objects import as_json, named_rows
+from seqtrain.tables.conversions.programs import plain_file, read_pickle, rows_of_program
+from seqtrain.tables.json_lines import json_values
+from seqtrain.tables.opening import TextLines, open_input
+from seqtrain.tables.other_programs import DATABASES, FASTQ
+from seqtrain.tables.sources import files_below, folder_entries
+from seqtrain.tables.xlsx import sheet_names, sheet_rows
+
+SOUND = ".wav"
+"""Ending of sound."""
+STEPS_PER_SECOND = 50
+"""Number of time steps of sound per second."""
+READ_LINES = 4
+"""Number of lines of a read in FASTQ: its name, its sequence, and two others."""
+BANDS, WIDTH = 20, 4
+"""Number of bands of frequency, and number of frequencies, 50 Hz each, of a band."""
+SILENCE = 1e-9
+"""Power that is added, so that silence has a logarithm."""
+
+
+def bands(path: str, target: Path) -> None:
+    """Write the loudness of bands of frequency up to 4 kHz, in steps of 20 ms, for all sound.
+
+    Args:
+        path: A folder of files .wav, at any depth.
+        target: The new folder of files .npy.
+
+    Raises:
+        UnreadableError: If a file isn't sound, or has fewer than 8,000 values per second.
+    """
+    for file in files_below(path):
+        stem, ending = os.path.splitext(os.path.relpath(file, path))
+        if ending.lower() == SOUND:
+            new = target / f"{stem}.npy"
+            new.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                found = _bands_of(file)
+            except ValueError as error:
+                raise UnreadableError(None, f"{file}: {error}") from None
+            write_new(new, saved_arrays({"X": found}, ".npy"))
+
+
+def _bands_of(path: str) -> Array:
+    """Return the logarithm of the power of bands, (T, BANDS)."""
+    rate, sound = import_module("scipy.io.wavfile").read(path)
+    channels = sound.T.reshape(-1, len(sound))
+    _, _, power = import_module("scipy.signal").spectrogram(
+        channels.mean(axis=0), rate, nperseg=rate // STEPS_PER_SECOND, noverlap=0
+    )
+    loudness = power[1 : 1 + BANDS * WIDTH].reshape(BANDS, WIDTH, -1).mean(axis=1)
+    return np.asarray(np.log(SILENCE + loudness).T)
+
+
+def reads(path: str, target: Path) -> None:
+    """Write the sequences of FASTQ as lines, a file for each class.
+
+    Args:
+        path: A folder with a file of FASTQ, or a folder of such files, for each class.
+        target: The new folder.
+    """
+    target.mkdir()
+    for name, is_folder in folder_entries(path):
+        below = os.path.join(path, name)
+        found = files_below(below) if is_folder else [below]
+        files = [file for file in found if _ending(file) in FASTQ]
+        if not files:
+            continue
+        label = name
+        if not is_folder:
+            label = os.path.splitext(uncompressed(name))[0]
+        write_new(target / f"{label}.txt", _sequences(files))
+
+
+def _sequences(files: Sequence[str]) -> Iterator[bytes]:
+    """Yield the line of each sequence in files of FASTQ."""
+    for file in files:
+        with open_input(file) as stream:
+            yield from (line.rstrip() + b"\n" for line in islice(stream, 1, None, READ_LINES))
+
+
+def _ending(path: str) -> str:
+    return os.path.splitext(uncompressed(path))[1].lower()
+
+
+def stacked(path: str, target: Path) -> None:
+    """Write an array of series, (B, T, C), as X of a file npz from a file of text for each channel.
+
+    Args:
+        path: A folder of such files, which have equally many rows of numbers between blanks or
+            commas.
+        target: The new file.
+
+    Raises:
+        UnreadableError: If the files don't hold equally many numbers.
+    """
+    series = []
+    try:
+        for file in files_below(path):
+            with open_input(file) as stream:
+                lines = [text for _, text in TextLines(stream).numbered()]
+            mark = None
+            if "," in lines[0]:
+                mark = ","
+            series.append(np.loadtxt(lines, delimiter=mark, ndmin=2))
+        array = np.stack(series, axis=2)
+    except ValueError as error:
+        raise UnreadableError(None, f"{file}: {error}") from None
+    write_new(target, saved_arrays({"X": array}, ".npz"))
+
+
+def tables(path: str, target: Path) -> None:
+    """Write each table inside a file as a file of a folder.
+
+    Args:
+        path: An object of JSON with lists of rows, arrays of several splits, a database of SQLite,
+            or a workbook.
+        target: The new folder.
+    """
+    ending = _ending(path)
+    target.mkdir()
+    if ending in DATABASES:
+        _write_database(path, target)
+    elif ending == ".xlsx":
+        _write_sheets(path, target)
+    elif ending == ".npz":
+        with open_input(path) as stream:
+            arrays = read_arrays(stream, path)
+        for split, names in arrays_of_splits(list(arrays)).items():
+            own = {meaning: arrays[name] for meaning, name in names.items()}
+            write_new(target / f"{split}.npz", saved_arrays(own, ".npz"))
+    else:
+        with open_input(path) as stream:
+            for value in json_values(stream, Dialect("jsonl")):
+                _write_lists(value, target)
+
+
+def _write_lists(value: object, target: Path) -> None:
+    """Write each list of an object as a file of JSON.
+
+    Raises:
+        UnreadableError: If it isn't an object.
+    """
+    if not isinstance(value, dict):
+        raise UnreadableError(None, "expected one JSON object with a list for each table")
+    for name, rows in value.items():
+        if isinstance(rows, list):
+            write_new(target / f"{_file_name(name)}.jsonl", as_json(named_rows(rows)))
+
+
+def _write_database(path: str, target: Path) -> None:
+    """Write each table of a database as csv."""
+    with plain_file(path) as plain, closing(sqlite3.connect(plain)) as database:
+        try:
+            names = database.execute("select name from sqlite_master where type = 'table'")
+            for (name,) in names.fetchall():
+                quoted = name.replace('"', '""')
+                rows = database.execute(f'select * from "{quoted}"')
+                names_of_columns = [column[0] for column in rows.description]
+                lines = as_csv(chain([names_of_columns], rows))
+                new = target / f"{_file_name(name)}.csv"
+                write_new(new, (f"{line}\n".encode() for line in lines))
+        except sqlite3.DatabaseError as error:
+            raise UnreadableError(None, f"isn't a sound database ({error})") from None
+
+
+def _write_sheets(path: str, target: Path) -> None:
+    """Write each sheet of a workbook as csv. The name of a sheet may be a label, so it stays.
+
+    Raises:
+        UnreadableError: If it isn't a sound workbook.
+    """
+    names = sheet_names(path)
+    if not names:
+        raise UnreadableError(None, "isn't a sound xlsx file")
+    for name in names:
+        with open_input(path) as stream:
+            rows = list(sheet_rows(stream, Dialect("xlsx", header=False, sheet=name)))
+        if rows:
+            write_new(target / f"{name}.csv", (f"{line}\n".encode() for line in as_csv(rows)))
+
+
+def _file_name(name: str) -> str:
+    r"""Return a name of a file for a table, without / and such marks."""
+    return re.sub(r"[^\w.-]", "_", name)
+
+
+def unpickled(path: str, target: Path) -> None:
+    """Write an object for each row of a table in a pickle, whose reading can run code."""
+    write_new(target, as_json(rows_of_program(path, "pandas", read_pickle)))
