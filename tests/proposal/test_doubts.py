@@ -354,8 +354,11 @@ def test_windows_are_advised_only_where_the_label_stays(tmp_path, monkeypatch, d
     cli("init", "a.csv", "--id", "unit_id", "-o", "d.yaml", *given, *shlex.split(option))
 
 
-@pytest.mark.parametrize("labels", [["--label", "solved"], []])
-def test_answers_of_a_pupil_lead_to_windows(tmp_path, monkeypatch, draw, cli, labels):
+GIVEN = ["--label", "solved"], ["--id", "pupil_id"]
+
+
+@pytest.mark.parametrize(("given", "chosen"), [GIVEN, GIVEN[::-1]])
+def test_answers_of_a_pupil_lead_to_windows(tmp_path, monkeypatch, draw, cli, given, chosen):
     """A label of each row changes at nearly each of them, and a constant is no id."""
     monkeypatch.chdir(tmp_path)
     topics = ["Area of a Circle", "Mean", "Two Steps"]
@@ -368,12 +371,10 @@ def test_answers_of_a_pupil_lead_to_windows(tmp_path, monkeypatch, draw, cli, la
             rows.append([answers, 700 + pupil, *own, waited, "linear", topic])
     names = ["entry_id", "pupil_id", "task_id", "solved", "tries", "waited_ms", "mode", "skill"]
     write(Path("a.csv"), names, rows)
-    refused = cli("init", "a.csv", *labels, "-o", "c.yaml", code=2).err
+    refused = cli("init", "a.csv", *given, "-o", "c.yaml", code=2).err
     assert "--id mode" not in refused
-    command = re.findall("seqtrain:   seqtrain (init .*--id pupil_id)", refused)[0]
-    if not labels:
-        asked = cli(*shlex.split(command), code=2).err
-        (command,) = re.findall("seqtrain (init .*--label solved)", asked)
+    pattern = f"seqtrain:   seqtrain (init .*{shlex.join(chosen)})"
+    (command,) = re.findall(pattern, refused)
     refused = cli(*shlex.split(command), code=2).err
     cli(*shlex.split(re.findall("seqtrain (init .*data.window.*)", refused)[0]))
     data = parse_config(Path("c.yaml").read_text()).data
