@@ -381,7 +381,8 @@ def test_labels_of_recordings_alone_are_refused_with_a_command(tmp_path, monkeyp
     write_recordings(draw, "stems", "list.csv")
     refused = cli("init", "list.csv", "--label", "activity", "-o", "c.yaml", code=2).err
     (command,) = re.findall(r"seqtrain (init rec.*)", refused)
-    cli(*shlex.split(command), "--label", "activity", "-o", "c.yaml")
+    assert "--label activity" in command
+    cli(*shlex.split(command), "-o", "c.yaml")
 
 
 def test_keys_of_several_files_are_counted_together(tmp_path, monkeypatch, draw, cli):
