@@ -381,8 +381,7 @@ def test_labels_of_recordings_alone_are_refused_with_a_command(tmp_path, monkeyp
     write_recordings(draw, "stems", "list.csv")
     refused = cli("init", "list.csv", "--label", "activity", "-o", "c.yaml", code=2).err
     (command,) = re.findall(r"seqtrain (init rec.*)", refused)
-    assert "--label activity" in command
-    cli(*shlex.split(command), "-o", "c.yaml")
+    cli(*shlex.split(command))
 
 
 def test_keys_of_several_files_are_counted_together(tmp_path, monkeypatch, draw, cli):
@@ -982,7 +981,8 @@ def test_files_of_a_subject_each_are_sequences_by_the_printed_command(
     code = 2 if channels == 2 else 0
     said = cli("init", *files, "-o", "c.yaml", code=code).err
     (command,) = re.findall(r"^(?:seqtrain: )?  seqtrain (init .* --id file)", said, re.M)
-    assert shlex.split(command)[1:-2] == (["our runs/*.csv"] if given == "one file" else files)
+    read = ["our runs/*.csv"] if given == "one file" else files
+    assert shlex.split(command)[1 : 1 + len(read)] == read
     cli(*shlex.split(command), "-o", "c.yaml", "--force")
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.id == "file"
