@@ -73,6 +73,10 @@ ROWS_PER_TOKEN = 20
 """Fewest rows with a number per distinct token for a token to explain the number."""
 SENTENCE_WORDS = 5
 """Fewest words of texts, on average, that are sentences and no names."""
+FREQUENT, GAPS = 0.01, 3
+"""Share of rows of a frequent number. Codes may leave out most numbers between frequent ones: these
+are fewer than one of three.
+"""
 ROUND = 5
 """Numbers of which all are multiples of this one, or of a larger one, are no codes."""
 ELAPSED = "elapsed"
@@ -330,13 +334,18 @@ class StepColumns:
         is_sorted = len(changes) > 0 and changes.min() > 0
         if is_smooth and not is_sorted:
             return False
-        distinct, width = np.unique(numbers), np.ptp(numbers)
+        distinct, counts = np.unique(numbers, return_counts=True)
+        width, is_frequent = np.ptp(numbers), counts >= FREQUENT * len(numbers)
         lengths = {len(value) for value in column.values if value}
         is_sparse = 20 * len(distinct) < width and len(distinct) <= 100
-        if is_sparse and column.repeats and not is_smooth:
-            if len(lengths) == 1:
+        # Most counts and measurements lie close together: only rare ones leave gaps.
+        has_gaps = 2 * counts[is_frequent].sum() >= len(numbers)
+        has_gaps = has_gaps and GAPS * is_frequent.sum() < np.ptp(distinct[is_frequent])
+        if column.repeats and not is_smooth:
+            if is_sparse and len(lengths) == 1:
                 return True
-            self.doubtful_codes.append(column)
+            if is_sparse or (has_gaps and not is_amount(column)):
+                self.doubtful_codes.append(column)
         if len(distinct) <= 16 or (len(distinct) > 100 and 2 * len(distinct) < width):
             return False
         ranges = np.searchsorted(np.quantile(distinct, np.arange(1, 16) / 16), numbers)

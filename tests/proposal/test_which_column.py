@@ -321,6 +321,30 @@ def test_numbers_without_relation_to_the_label_are_no_tokens(cli):
         assert data_of().steps["value"] == "number"
 
 
+def test_few_numbers_with_gaps_between_them_may_be_codes(draw, cli):
+    """Not counts, of which the rare ones leave gaps, and no prices."""
+    shops = [1, 2, 3, 5, 9, 17, 33, 61, 72, 85]
+    for name, values, is_doubtful in (
+        ("shop", shops, True),
+        ("price", shops, False),
+        ("visits", [*range(10)] * 30 + [40, 71], False),
+    ):
+        rows = []
+        for owner in range(60):
+            for day in range(1, 21):
+                paid = f"{draw.uniform(1, 90):.2f}"
+                rows.append([f"k{owner}", day, draw.choice(values), paid, "uv"[owner % 2]])
+        write(Path("a.csv"), ["client_id", "day", name, "paid", "left"], rows)
+        said = cli("init", "a.csv", "--label", "left", "-o", "c.yaml", "--force").err
+        assert data_of().steps[name] == "number"
+        options = re.findall(r"if they are codes: (.*)", said)
+        assert bool(options) == is_doubtful
+        if is_doubtful:
+            command = ["init", "a.csv", "--label", "left", "-o", "c.yaml", "--force"]
+            cli(*command, *shlex.split(options[0]))
+            assert data_of().steps[name] == "token"
+
+
 def indian(number: int) -> str:
     text = str(number)
     head, tail = text[:-3], text[-3:]
