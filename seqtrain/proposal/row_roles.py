@@ -514,6 +514,11 @@ def _only_likely(found: _Candidates) -> list[ColumnProfile]:
         named = [x for x in named if x.word not in SHORT_NAMES] or named
     if any(map(_is_long, candidates)):
         named = [x for x in named if _is_long(x) or x.word not in SHORT_NAMES]
+    tunes = [x for x in candidates if _may_be_spelled_out(x) and x not in named]
+    if named and len(tunes) == 1:
+        shorter = [x for x in named if 2 * x.characters < tunes[0].characters]
+        if all(x in shorter and x.word in SHORT_NAMES for x in named):
+            return tunes
     if len(named) == 1:
         return named
     plausible = _plausible(found)

@@ -980,6 +980,16 @@ def test_a_tune_is_the_sequence_beside_its_name(tmp_path, draw):
     assert config.data.sequence == "abc"
 
 
+def test_a_short_tune_is_the_sequence_beside_a_name_of_several_words(tmp_path, draw):
+    rows = []
+    for number in range(90):
+        tune = "|".join("".join(draw.choices("abcdefgA", k=6)) for _ in range(draw.randint(5, 9)))
+        rows.append([number, f"The {name(draw)} {name(draw)}", tune, name(draw), draw.choice("xy")])
+    names = ["tune_id", "name", "notes", "player", "dance"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows), label="dance")
+    assert config.data.sequence == "notes"
+
+
 def test_html_is_text(tmp_path, draw):
     rows = [[f"<p>{sentence(draw)}&nbsp;again</p>", "xy"[i % 2]] for i in range(120)]
     config, _ = proposed(write(tmp_path / "a.csv", ["body", "tag"], rows))
