@@ -21,7 +21,16 @@ from seqtrain.proposal.conversions import (
 )
 from seqtrain.proposal.events import fields_of, object_doubts
 from seqtrain.proposal.file_names import split_of
-from seqtrain.proposal.names import DECISIONS, is_decision
+from seqtrain.proposal.names import (
+    BODY_NAMES,
+    DECISIONS,
+    HEADLINE_NAMES,
+    SHORT_NAMES,
+    TEXT_NAMES,
+    is_code_or_owner,
+    is_decision,
+    last_word,
+)
 from seqtrain.proposal.options import FileLayout, InitOptions
 from seqtrain.proposal.order import MOST_TOTALS
 from seqtrain.proposal.prediction import telling_words
@@ -32,6 +41,7 @@ from seqtrain.proposal.roles import (
     joined_marks,
     options_naming,
     owner_of,
+    shown_names,
     tells_label,
 )
 from seqtrain.proposal.shell import set_option
@@ -50,6 +60,10 @@ TOTAL = re.compile(
     re.IGNORECASE,
 )
 """Cell of a row of totals."""
+WORDS_OF_TEXTS = {*TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES} - {*SHORT_NAMES}
+"""Last words of the names of texts, which aren't those of names of things."""
+MOST_WORDS_OF_NAME, FEWEST_FACTS = 8, 4
+"""Most words of the name of a thing, on average, and fewest columns of facts about it."""
 IN_BRACKETS = re.compile(r"(?:\[[^][\s]+\])+")
 """Symbols in brackets without blanks between, as SELFIES write molecules: [C][=C][O]."""
 
@@ -90,7 +104,10 @@ def column_doubts(config: Config) -> Iterator[str]:
     unused = without(table.columns, [label, *others, *used])
     if label is not None:
         yield from spelled_alike(label, data.label_separator, table)
-        yield from told_by_ends([x for x in table.columns if x in used], label)
+        sequence = [x for x in table.columns if x in used]
+        yield from told_by_ends(sequence, label)
+        if not (id or data.steps):
+            yield from rows_of_facts(sequence, without(table.columns, [label, *used, *others]))
         steps = without([x for x in table.columns if x in used], per_id)
         yield from classes_without_values(steps, label, None if data.window else id)
         # A group with all rows of a class leaves none to hold out.
@@ -107,6 +124,27 @@ def column_doubts(config: Config) -> Iterator[str]:
         if reason:
             use = "it is used" if column in used else "it isn't used"
             yield f"{column.shown} gives the label away ({reason}); {use}"
+
+
+def rows_of_facts(sequence: Columns, others: Columns) -> Iterator[str]:
+    """Yield a doubt about a name as the sequence, if the other columns of a row hold facts.
+
+    Args:
+        sequence: Columns of the sequence.
+        others: Columns that aren't used.
+    """
+    if len(sequence) != 1 or sequence[0].kind != "text" or last_word(sequence[0]) in WORDS_OF_TEXTS:
+        return
+    (name,) = sequence
+    facts = [x for x in others if x.is_measured or (x.repeats_as_labels and not x.has_no_labels)]
+    facts = [x for x in facts if not is_code_or_owner(x)]
+    if 1.5 <= name.words <= MOST_WORDS_OF_NAME and len(facts) >= FEWEST_FACTS:
+        yield (
+            f"{name.shown} has {name.words:.2g} words per row, as names have, and "
+            f"{len(facts)} columns of facts about a row aren't used, such as "
+            f"{shown_names(facts, 3)}; if these tell the label, a row holds no sequence: use a "
+            "classifier of tables, such as HistGradientBoostingClassifier of scikit-learn"
+        )
 
 
 def _columns_of(names: Any, table: Table) -> list[ColumnProfile]:

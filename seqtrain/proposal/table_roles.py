@@ -17,6 +17,7 @@ from seqtrain.proposal.doubts import (
     mistaken_labels,
     odd_lines,
     rejected_tasks,
+    rows_of_facts,
     rows_of_splits,
     symbols_in_brackets,
     told_by_ends,
@@ -118,6 +119,9 @@ def roles_of(table: Table) -> Roles:
     for doubts in (*about_numbers, *about_times, *about_cells, rows_of_splits):
         roles.warnings += doubts(roles, table)
     roles.warnings += told_by_ends(roles.sequence, roles.label)
+    if roles.id is None:
+        used = [roles.label, roles.group, *roles.sequence, *roles.one_hot]
+        roles.warnings += rows_of_facts(roles.sequence, without(table.columns, used))
     return roles
 
 

@@ -1009,3 +1009,24 @@ def test_a_time_whose_rows_have_one_label_is_the_id(tmp_path, draw, form):
     config, _ = proposed(write(tmp_path / "a.csv", names, rows))
     assert (config.data.id, config.data.order) == ("unit", "step")
     assert config.data.window is None
+
+
+@pytest.mark.parametrize("column", ["Name", "bezeichnung", "review"])
+def test_names_beside_facts_are_doubted_as_sequences(tmp_path, monkeypatch, draw, cli, column):
+    """Not texts, which have properties, too."""
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for number in range(200):
+        called = f"{name(draw)}, Mrs. {name(draw)} {name(draw)}"
+        facts = [draw.choice("123"), draw.choice(["ship", "rail"]), draw.randint(1, 80)]
+        paid, place = f"{draw.uniform(5, 90):.2f}", draw.choice("CQS")
+        rows.append([number, number % 2, called, *facts, paid, place])
+    names = ["nr", "Survived", column, "rank", "way", "years", "fare", "harbour"]
+    write(Path("a.csv"), names, rows)
+    options = ["--label", "Survived", "--sequence", column]
+    for said in (
+        cli("init", "a.csv", *options, "-o", "c.yaml").err,
+        cli("data", "c.yaml").out,
+    ):
+        lines = [line for line in said.splitlines() if "holds no sequence" in line]
+        assert len(lines) == (column != "review")
