@@ -17,6 +17,7 @@ from seqtrain.errors import DataError, either
 from seqtrain.files.reading import compression_of
 from seqtrain.proposal.channels import refuse_channels_alone
 from seqtrain.proposal.class_files import MOST_CLASSES
+from seqtrain.proposal.fasta_fields import refuse_labels_of_records
 from seqtrain.proposal.file_names import (
     FEWEST_FILES,
     NUMBER_IN_NAME,
@@ -137,6 +138,7 @@ def _layout_of(
         if {"train"} < {split_of(path) for path in matching}:
             files = matching
     files = chosen_files(files, format)
+    refuse_labels_of_records(files, progress)
     if test is None:
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:

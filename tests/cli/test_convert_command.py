@@ -45,6 +45,8 @@ LINES = {
     "--to moved --mark tab": ('a\t"\tx\n', 'x\ta\t"\n'),
     "--to quoted --before 1 --after 1": ("1,a, b,x\n2,c,y\n", '1,"a, b",x\n2,c,y\n'),
     "--to quoted --mark ;": ("k;n\nit\nis;1\nno;2\n", "k,n\nit is,1\nno,2\n"),
+    "--to records": (">a|b c\nAC\n GT\n>d\n;x\nA\n", "id,text\na|b,ACGT\nd,A\n"),
+    "--to records --at 2": (">a|b c\nAC\n>d\nA\n", "id,text\nb,AC\nd,A\n"),
     "--to shortened --line 2": ("a\nb\nc\n", "a\nc\n"),
     "--to table --line 2": ("x\na,b\n1,2\n", "a,b\n1,2\n"),
     "--to table --header-line 'a b'": ("x\ny\na\tb\n1\t2\n", "a\tb\n1\t2\n"),

@@ -388,6 +388,27 @@ def test_named_fields_of_fasta_are_listed_and_one_becomes_the_label(
     assert {label.replace("_", " ") for label in labels} == {*ORGANISMS}
 
 
+@pytest.mark.parametrize("header", ["tr|K{1}|N{1}_X a OS={0} PE=1", "K{1} len=40", "K{1}|a b|{2}"])
+def test_labels_of_records_of_fasta_in_a_table_are_joined_by_the_printed_commands(
+    tmp_path, monkeypatch, cli, header
+):
+    """The run then predicts records of FASTA."""
+    monkeypatch.chdir(tmp_path)
+    Path("my a.fasta").write_text("; by hand\n" + fasta(header))
+    rows = [[f"K{i}", ["wall", "core"][i % 2]] for i in range(60)]
+    random.Random(3).shuffle(rows)
+    text = "".join(f"{key}\t{label}\n" for key, label in [["Key", "Place"], *rows])
+    Path("labels.tsv").write_text(text)
+    refused = cli("init", "labels.tsv", "my a.fasta", code=2).err
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    labels = {*prepare(config).preprocessing.labels}
+    assert (labels, config.data.tokenizer) == ({"wall", "core"}, "char")
+    fast = ["--set", "training.max_epochs=1", "--set", "model.hidden_size=4"]
+    cli("fit", "c.yaml", *fast, "--run-dir", "run")
+    assert len(cli("predict", "my a.fasta", "--run", "run").out.splitlines()) == 61
+
+
 @pytest.mark.parametrize("header", ["NP_{1}.1 enzyme [{0}]", "x{1} PE={2} len={1} class={0}"])
 def test_the_organism_of_a_record_of_fasta_is_its_label(tmp_path, cli, header):
     path = tmp_path / "a.fasta"

@@ -69,6 +69,7 @@ FORMS = {
     "parts": Form("rows.parts", "A new last column numbers the parts of a recording."),
     "quoted": Form("lines.quoted", "Texts with delimiters or line breaks get quotes.", ".csv"),
     "reads": Form("folders.reads", "Files of FASTQ become lines of a file for each class.", ""),
+    "records": Form("lines.records", "Records of FASTA become rows with an id.", ".csv"),
     "rows": Form("rows.kept", "Blank rows, and those with some cells, are left out."),
     "shortened": Form("lines.shortened", "One line is left out."),
     "spelled": Form("cells.spelled", "Labels are spelled in one way each."),

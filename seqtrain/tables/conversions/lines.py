@@ -242,6 +242,38 @@ def _with_text(row: Sequence[str], mark: str, before: int, after: int) -> list[s
     return [*row[:before], mark.join(row[before:end]), *row[end:]]
 
 
+def records(lines: Iterable[str], *, at: str | None = None) -> Iterator[str]:
+    """Yield csv with the id and the sequence of each record of FASTA.
+
+    Args:
+        lines: The lines. A header begins with >, and comments with `;`.
+        at: Number, from 1, of the part between bars that is the id: "2" for >sp|P1|NAME. None for
+            the first word of the header.
+    """
+
+    def rows() -> Iterator[Sequence[str]]:
+        yield "id", "text"
+        id, parts = "", list[str]()
+        for line in chain(lines, [">"]):
+            if not line.startswith((">", ";")):
+                parts.append(line.strip())
+            elif line.startswith(">"):
+                if parts:
+                    yield id, "".join(parts)
+                id, parts = record_id(line, at), []
+
+    return as_csv(rows())
+
+
+def record_id(header: str, at: str | None) -> str:
+    """Return the first word of a header of FASTA, or a part of it; see `records`."""
+    word = "".join(header.removeprefix(">").split()[:1])
+    parts = word.split(BAR)
+    if at is not None and at.isdecimal() and 0 < int(at) <= len(parts):
+        return parts[int(at) - 1]
+    return word
+
+
 def shortened(lines: Iterable[str], *, line: int) -> Iterator[str]:
     """Yield all lines but one, counted from 1."""
     for number, text in enumerate(lines, start=1):
