@@ -248,7 +248,7 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     """
     others = [column for column in columns if column is not label and column.name != ""]
     others = [column for column in others if not column.numbers_folds]
-    others = [column for column in others if not column.is_constant] or others
+    varied = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
     texts = [x for x in texts if not x.holds_measurements]
@@ -262,7 +262,7 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
         texts = [x for x in texts if not (x.differs and x.has_one_shape)]
-    candidates = _Candidates(label, others, texts, _lists(others, texts))
+    candidates = _Candidates(label, others, texts, _lists(varied, texts))
     for rule in LIST_RULES if candidates.lists else TEXT_RULES:
         chosen = rule(candidates)
         if chosen:
@@ -443,7 +443,8 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     Its texts are then single words that repeat, as ids do. Other columns hold measurements, or the
     only column except the label is named like codes or owners.
     """
-    texts, others = found.texts, found.others
+    others = found.others
+    texts = [column for column in found.texts if not column.is_constant]
     if len(others) == 1 and is_code_or_owner(others[0]) and others[0].is_unique:
         name = others[0].name_text
         raise DataError(
@@ -475,7 +476,8 @@ def _commands_for_windows(columns: Columns, label: ColumnProfile) -> Iterator[st
     """
     for column in columns:
         is_id = column.is_category or (is_id_or_owner(column) and column.repeats)
-        if is_id and column.is_contiguous and not determines(column, label):
+        is_id = is_id and column.is_contiguous and not column.is_constant
+        if is_id and not determines(column, label):
             yield from listed_commands("id", [(column, "its rows are cut into windows")])
 
 

@@ -503,7 +503,7 @@ def test_labels_that_are_no_classes(init, labels, said):
          "one 'machine' have several labels, for 'state' changes"),
         ({"a.csv": LOG}, ["a.csv"], "several columns may hold the label"),
         ({"a.csv": LOG}, ["a.csv", "--label", "state", "--steps", "speed"], "no column 'speed'"),
-        ({"a.csv": LOG}, ["a.csv", "--order", "start", "--id", "event"], "--id COLUMN --label"),
+        ({"a.csv": LOG}, ["a.csv", "--order", "start", "--id", "event"], "--label state"),
         ({"a.csv": LOG}, ["a.csv", "--sequence", "event", "--steps", "event"], "--sequence: "),
         ({"a.csv": LOG}, ["a.csv", "--no-header", "--id", "1", "--label", "9"], "(line 1)"),
         ({"a.csv": table("time,temp,state\n", [[f"08:00:{i}", 20 + i / 7, y]
