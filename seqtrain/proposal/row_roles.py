@@ -249,7 +249,7 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     others = [column for column in columns if column is not label and column.name != ""]
     others = [column for column in others if not column.numbers_folds]
     varied = [column for column in others if not column.is_constant] or others
-    texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
+    texts = [x for x in varied if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
     texts = [x for x in texts if not x.holds_measurements]
     if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
@@ -443,8 +443,7 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     Its texts are then single words that repeat, as ids do. Other columns hold measurements, or the
     only column except the label is named like codes or owners.
     """
-    others = found.others
-    texts = [column for column in found.texts if not column.is_constant]
+    texts, others = found.texts, found.others
     if len(others) == 1 and is_code_or_owner(others[0]) and others[0].is_unique:
         name = others[0].name_text
         raise DataError(
