@@ -84,7 +84,7 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
     found = []
     for column in candidates:
         for label in targets[:MOST_CANDIDATES]:
-            is_sparse = bool(labels) or mostly_blank(label)
+            is_sparse = bool(labels) or says_nothing_if_blank(label)
             if label not in column.parts and refines(column, label, labelled=is_sparse):
                 found.append(column)
                 break
@@ -147,9 +147,13 @@ def has_mistakes(label: ColumnProfile, id: ColumnProfile) -> bool:
     return bool(mixed.any() and np.count_nonzero(np.bincount(whole) > 1) > 1)
 
 
-def mostly_blank(column: ColumnProfile) -> bool:
-    """Return True if most cells are blank, as if only one row of each id has its label."""
-    return bool(2 * np.count_nonzero(column.is_blank) > column.rows)
+def says_nothing_if_blank(label: ColumnProfile) -> bool:
+    """Return True if a blank label says nothing, so that its sequence has that of the other rows.
+
+    Most cells are blank, as if only one row of each id has its label, or few are, by mistake.
+    """
+    blank = np.count_nonzero(label.is_blank)
+    return bool(2 * blank > label.rows or blank <= MOST_MISTAKEN * label.rows)
 
 
 def _likeliest_ids(found: Columns, columns: Columns) -> list[ColumnProfile]:
