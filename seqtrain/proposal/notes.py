@@ -16,11 +16,12 @@ from seqtrain.proposal.findings import Findings
 from seqtrain.proposal.options import INIT_COMMAND
 from seqtrain.proposal.roles import Roles
 from seqtrain.proposal.settings import Settings, share_to_hold_out
-from seqtrain.proposal.shell import init_line, set_option
+from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.write import GROWTH, shown_labels
 from seqtrain.sequences.examples import MOST_DROPPED
 from seqtrain.tables.blocks import SPLIT_VALUES
+from seqtrain.tables.conversions.forms import conversion_lines
 from seqtrain.tables.formats import names_of, resolve_format
 from seqtrain.text import counted, listed, quote
 
@@ -39,12 +40,6 @@ MOST_NUMBERED_CLASSES = 10
 """Largest number of files of a class each whose names may differ only in numbers, as for digits."""
 MOST_SHEETS = 4
 """Largest number of sheets in commands."""
-SHEETS_TO_FILES = (
-    "import csv, sys, openpyxl; book = openpyxl.load_workbook(sys.argv[1], data_only=True); "
-    '[csv.writer(open(f"{sys.argv[2]}/{x.title}.csv", "w", newline="")).writerows(x.values) '
-    "for x in book.worksheets]"
-)
-"""Code that writes each sheet of a workbook to a file of csv in a folder."""
 MOST_RARE = 2
 """Rows of a class up to which a warning names it."""
 
@@ -62,16 +57,12 @@ def commands_for_sheets(table: Table) -> list[str]:
     """Return lines with commands that read other sheets of a workbook, or all of them."""
     if len(table.sheets) < 2:
         return []
-    file = table.file
     first, *others = table.sheets
     lines = [f"the first sheet, {quote(first)}, is read; to read another:"]
     for name in others[:MOST_SHEETS]:
         lines.append(f"  {INIT_COMMAND} {set_option(f'data.sheet={flow(name)}')}")
-    folder = f"{os.path.splitext(os.path.basename(file))[0]}-sheets"
-    command = shlex.join(["mkdir", "--", folder]) + " && "
-    command += shlex.join(["python3", "-c", SHEETS_TO_FILES, file, folder])
     lines.append("or, to write each sheet to a file, if each is a class, or they share a key:")
-    return [*lines, f"  {command}", init_line(f"./{folder}")]
+    return lines + conversion_lines("tables", table.file)
 
 
 def doubts_about_labels(found: Findings) -> Iterator[str]:

@@ -602,13 +602,11 @@ def test_recordings_whose_endings_name_no_format_are_all_written_as_csv(
             file.write("\n" if i % 2 else "# the end\n")
     given = {"folder": ["my takes"], "files": paths, "pattern": [f"my takes/*.{ending}"]}[given]
     refused = cli("init", *given, code=2).err
-    line, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(line, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "--id", "file", "--label", "1", "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "--id", "file", "--label", "1", "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     data = prepare(config)
     assert {*data.preprocessing.labels} == {"1", "3", "5"}
-    assert len(glob("my takes-tables/*.csv")) == 8
+    assert len(glob("my takes-measured/*.csv")) == 8
 
 
 @pytest.mark.parametrize("odd", ["u/Summary.txt v/Summary.txt", "About it.txt", "u/Summary.txt"])
@@ -627,11 +625,7 @@ def test_files_that_are_no_texts_of_a_class_are_left_out_by_the_printed_command(
         assert "13 texts" not in propose(["my mails"], InitOptions()).text
         return
     refused = cli("init", "my mails", code=2).err
-    copying, init = re.findall(
-        r"^seqtrain:   (mkdir .*|cp .*|seqtrain init .*-texts'?)$", refused, re.M
-    )
-    subprocess.run(copying, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     assert class_counts("c.yaml") == {"u": 12, "v": 12}
 
 
@@ -645,7 +639,7 @@ def test_recordings_as_text_are_written_as_csv_by_the_printed_command(
         rows = recording(draw, i % 2)
         write(Path(f"my takes/{labels[i % 2]}_{i:02d}.txt"), [], rows, mark)
     refused = cli("init", "my takes", code=2).err
-    follow(refused, "mkdir", cli)
+    follow(refused, "seqtrain convert", cli)
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
 
 
@@ -1186,7 +1180,7 @@ def test_endings_of_files_may_be_labels(tmp_path, monkeypatch, draw, cli, given)
     for path in paths:
         Path(path).write_text("".join(sentence(draw) + "\n" for _ in range(30)))
     files = ["my texts"] if given == "the folder" else paths
-    run_commands(cli, cli("init", *files, code=2).err)
+    run_commands(cli, cli("init", *files, code=2).err, first=3)
     assert class_counts("c.yaml") == {"glad": 30, "sad": 30}
 
 

@@ -210,8 +210,7 @@ def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
     if form == "notes":
         (command,) = re.findall("seqtrain (init .*data.sheet=Coded.*)", refused)
     else:
-        (line,) = re.findall("seqtrain:   (mkdir .*)", refused)
-        subprocess.run(line, shell=True, check=True)
+        run_conversion(cli, refused)
         command = re.findall("seqtrain (init .*)", refused)[-1] + " -o c.yaml"
     cli(*shlex.split(command))
     config = parse_config(Path("c.yaml").read_text())
@@ -323,9 +322,8 @@ def test_lines_of_decimal_commas_between_tabs_become_points(tmp_path, monkeypatc
         path = Path(f"cnc/T{number:02d}_{['ok', 'worn'][number % 2]}.txt")
         path.write_text("\n".join(lines).replace(".", ",") + "\n")
     refused = cli("init", "cnc", code=2).err
-    (command,) = re.findall("seqtrain:   (mkdir .*)", refused)
-    subprocess.run(command, shell=True, check=True)
-    assert Path("cnc-tables/T00_ok.csv").read_text().splitlines()[0].count(",") == 2
+    run_conversion(cli, refused)
+    assert Path("cnc-measured/T00_ok.csv").read_text().splitlines()[0].count(",") == 2
 
 
 @pytest.mark.parametrize("indent", [None, 1])

@@ -40,6 +40,7 @@ FORMS = {
     "chosen": Form("rows.chosen", "Only some columns are kept, without their names."),
     "columns": Form("lines.columns", "Blanks or marks between columns become commas.", ".csv"),
     "contents": Form("rows.contents", "Names of text files become their texts."),
+    "copied": Form("folders.copied", "A file or a folder is copied without some files."),
     "dates": Form("cells.dated", "Dates get the year first."),
     "fields": Form("objects.fields", "Inner values of a field become fields.", ".jsonl"),
     "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
@@ -47,6 +48,7 @@ FORMS = {
     "label": Form("objects.label", "What a field tells about the class is the label.", ".jsonl"),
     "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),
     "marked": Form("lines.marked", "Blank lines get a mark."),
+    "measured": Form("lines.measured", "Lines of numbers become csv.", ".csv"),
     "messages": Form("lines.messages", "Messages of a chat become rows.", ".csv"),
     "moved": Form("lines.moved", "The last field of each row moves to the front."),
     "named": Form("rows.named", "Each column gets a name of its own."),
@@ -78,7 +80,9 @@ def converted_name(path: str, form: str) -> str:
     The files of a folder keep their names, in a folder of a new name.
     """
     if os.path.isdir(path):
-        ending = FORMS[form].ending if FORMS[form].function.startswith("folders.") else ""
+        ending = ""
+        if FORMS[form].function.startswith("folders."):
+            ending = FORMS[form].ending or ""
         return f"{os.path.basename(os.path.abspath(path))}-{form}{ending}"
     stem, own = os.path.splitext(os.path.basename(uncompressed(path)))
     return f"{stem}-{form}{new_ending(own, form)}"
