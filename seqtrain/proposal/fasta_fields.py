@@ -2,24 +2,17 @@
 
 import os
 import re
-from collections.abc import Iterator
 
 from seqtrain.errors import DataError
 from seqtrain.proposal.first_lines import first_lines
-from seqtrain.proposal.shell import rewritten_at_once
+from seqtrain.proposal.shell import converting
 from seqtrain.proposal.table import Table
+from seqtrain.tables.conversions.lines import BAR
 from seqtrain.tables.lines import FASTA_LABEL
 from seqtrain.text import counted
 
 FIELD_OF_HEADER = re.compile(r"\b(\w+)=(.*?)(?=\s+\w+=|\s*$)")
 """A field of a header with its name, such as OS=Homo sapiens."""
-NAMED_FIELD = (
-    r"if (/^>(\S+).*?\b%s=(.*?)(?=\s+\w+=|\s*$)/) "
-    r'{($i, $x) = ($1, $2); $x =~ tr/ /_/; $_ = ">$i $x\n"}'
-)
-"""Program of perl that writes headers with an id and the value of such a field."""
-PLACED_FIELD = r'/^>/ {sub(/\r$/, ""); print $1 "|" $%d; next} 1'
-"""Program of awk that writes headers with the first field and another one, between bars."""
 
 
 def refuse_fields(table: Table) -> None:
@@ -30,8 +23,8 @@ def refuse_fields(table: Table) -> None:
     Raises:
         DataError: The error has a command for each field.
     """
-    lines = [*_commands_for_names(_headers(table), table)]
-    if len(lines) > 1:
+    lines = _commands(_named_fields(_headers(table)), table)
+    if len(lines) > 2:
         raise DataError(
             f"{table.name}: several fields of the lines that begin with > may be the label; choose "
             "one:",
@@ -45,7 +38,7 @@ def commands_for_header_fields(table: Table) -> list[str]:
     Fields have bars between them, `>id|species|gene`, or names. The label is the last one.
     """
     headers = _headers(table)
-    lines = [*_commands_for_places(headers, table), *_commands_for_names(headers, table)]
+    lines = _commands({**_placed_fields(headers), **_named_fields(headers)}, table)
     if lines:
         lines.insert(0, "to make another field of the lines that begin with > the label:")
     return lines
@@ -59,30 +52,34 @@ def _headers(table: Table) -> list[str]:
     return [line.rstrip() for line in lines if line.startswith(">")]
 
 
-def _commands_for_places(headers: list[str], table: Table) -> Iterator[str]:
-    """Yield a line with a command for each field between bars that repeats as labels do."""
-    fields = [header.split("|") for header in headers]
+def _placed_fields(headers: list[str]) -> dict[str, int]:
+    """Return the number of values of each field between bars by its number, from 1."""
+    fields = [header.split(BAR) for header in headers]
     if len({*map(len, fields)}) != 1:
-        return
-    for place, values in enumerate(zip(*fields, strict=True), 1):
-        command = ["awk", "-F|", PLACED_FIELD % place]
-        yield from _line(command, table, f"field-{place}", len({*values}), len(headers))
+        return {}
+    columns = zip(*fields, strict=True)
+    return {str(place): len({*values}) for place, values in enumerate(columns, 1)}
 
 
-def _commands_for_names(headers: list[str], table: Table) -> Iterator[str]:
-    """Yield a line with a command for each field NAME=VALUE that repeats as labels do."""
+def _named_fields(headers: list[str]) -> dict[str, int]:
+    """Return the number of values of each field NAME=VALUE that all headers have."""
     fields = [dict(FIELD_OF_HEADER.findall(header)) for header in headers]
     if not fields or any(map(FASTA_LABEL.search, headers)):
-        return
-    for name in fields[0]:
-        values = [own.get(name) for own in fields]
-        if None not in values:
-            command = ["perl", "-pe", NAMED_FIELD % name]
-            yield from _line(command, table, name, len({*values}), len(headers))
+        return {}
+    names = [name for name in fields[0] if all(name in own for own in fields)]
+    return {name: len({own[name] for own in fields}) for name in names}
 
 
-def _line(command: list[str], table: Table, suffix: str, labels: int, rows: int) -> Iterator[str]:
-    """Yield the line of a command that makes a field the label, if it repeats as labels do."""
-    if 2 <= labels <= rows / 2:
-        line = rewritten_at_once(command, table.file, suffix)
-        yield f"  {line}  # {counted(labels, 'label')}"
+def _commands(fields: dict[str, int], table: Table) -> list[str]:
+    """Return lines with a command for each field whose values repeat as labels do, and `init`.
+
+    Args:
+        fields: Maps fields to their numbers of values.
+        table: The table of a file of FASTA.
+    """
+    lines, rows = list[str](), len(_headers(table))
+    for name, labels in fields.items():
+        if 2 <= labels <= rows / 2:
+            line, init = converting("headers", table.layout, table.file, name=name)
+            lines += [f"{line}  # {counted(labels, 'label')}"]
+    return [*lines, init] if lines else []

@@ -12,6 +12,7 @@ FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
 PROFILED_ROWS = 1024
 """Number of rows of a block."""
+DATE_OR_TIME = re.compile("[0-9]+[-.:/][0-9]+[-.:/0-9TZ ]*")
 LINES = Dialect("lines")
 """Form of a file whose lines are read as they are."""
 
@@ -38,11 +39,19 @@ def filled_lines(path: str, dialect: Dialect = LINES) -> list[str]:
 
 
 def holds_numbers(path: str) -> bool:
-    """Return True if lines of a text file have fields, of which at least half are numbers."""
+    """Return True if lines of a text file have fields, of which two and half are numbers or times.
+
+    A number and a text are a label and its example.
+    """
     lines = filled_lines(path)
     fields = re.split("[,;\t|]", lines[-2]) if len(lines) > 2 else []
-    numbers = [field for field in fields if is_number(field.strip())]
-    return len(fields) > 1 and 2 * len(numbers) >= len(fields)
+    numbers = [field for field in fields if is_number_or_time(field.strip())]
+    return len(numbers) > 1 and 2 * len(numbers) >= len(fields)
+
+
+def is_number_or_time(field: str) -> bool:
+    """Return True for a field of a number, a date or a time of day."""
+    return is_number(field) or DATE_OR_TIME.fullmatch(field) is not None
 
 
 def begin_with_labels(path: str, labels: str) -> bool:

@@ -66,7 +66,8 @@ def has_header(file: str, first: Sequence[str], columns: Columns, options: InitO
         is_usual |= name in KNOWN_NAMES and count <= max(1, MOST_REPEATED * column.rows)
     if any(len(name) > LONGEST_LABEL for name in names):
         return False
-    numbers = [float(name) for name in names if is_number(name)]
+    with_points = [name.replace(",", ".", 1) for name in names]
+    numbers = [float(name) for name in with_points if is_number(name)]
     if "" in names[1:]:
         if numbers or repeated or len(names) < len(columns):
             return False

@@ -33,6 +33,7 @@ from seqtrain.proposal.first_lines import (
     filled_lines,
     first_lines,
     holds_numbers,
+    is_number_or_time,
 )
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
@@ -67,13 +68,12 @@ from seqtrain.proposal.recordings import (
 from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.table import Table
-from seqtrain.proposal.text_forms import form_of_file
 from seqtrain.tables.blocks import FILE, TARGET_WORDS, TEXT, Dialect
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.conversions.forms import conversion, conversion_lines
 from seqtrain.tables.conversions.lines import BETWEEN_NUMBERS
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
-from seqtrain.tables.sources import matching_files, open_source
+from seqtrain.tables.sources import files_below, matching_files, open_source
 from seqtrain.text import counted, display_name, quote
 
 NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
@@ -109,6 +109,8 @@ def find_layout(
     """
     if options.get("format") is None:
         refuse_files_without_format(files)
+        if any(map(_are_tables, files)):
+            options = options.with_given(format="csv")
     if len(files) == 1 and os.path.isdir(files[0]):
         files = pairs_inside(files[0], progress) or _splits_inside(files[0]) or files
         files = _without_labels(files)
@@ -182,6 +184,26 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
 
 
+def _are_tables(path: str) -> bool:
+    """Return True if the files .txt of a folder or pattern are tables with a row per line.
+
+    Their lines have marks of csv between numbers, or begin with the same names. Of several folders,
+    the files of the last one tell it: a file with labels may be beside the folders.
+    """
+    files = files_below(path) if os.path.isdir(path) else matching_files(path)
+    files = [file for file in files if os.path.dirname(file) == os.path.dirname(files[-1])]
+    if len(files) < 2 or {os.path.splitext(file)[1].lower() for file in files} != {".txt"}:
+        return False
+    looked = [files[0], files[len(files) // 2], files[-1]]
+    if all(map(holds_numbers, looked)):
+        return True
+    first = {next(iter(filled_lines(file)), "") for file in looked}
+    if len(first) > 1:
+        return False
+    names = re.split("[,;\t|]", first.pop())
+    return len({*names}) == len(names) > 1 and not any(map(is_number, names))
+
+
 def _may_be_test(path: str) -> bool:
     """Return True if a word in the name of a file has the name of another split in it."""
     return TEST_IN_WORD.search(os.path.basename(path)) is not None
@@ -253,7 +275,7 @@ def _check_texts(path: str, options: InitOptions) -> None:
             )
     if options.get("format") is None:
         _refuse_other_files(path, files, folders)
-        _refuse_tables_as_texts(path, folders)
+        _refuse_json_as_texts(path, folders)
 
 
 def _refuse_other_files(path: str, files: Sequence[str], folders: Sequence[str]) -> None:
@@ -300,12 +322,6 @@ def _refuse_text_recordings(path: str) -> None:
     files, folders = inside(path)
     endings = {os.path.splitext(each)[1] for each in files}
     if not folders and endings == {".txt"} and name_patterns(files):
-        if holds_numbers(files[0]) and form_of_file(files[0], Dialect("csv")).skipped:
-            raise DataError(
-                f"{display_name(files[0])}: holds a table, and each file has a label in its name; "
-                "if a line is a time step:",
-                init_line(path, "--format", "csv"),
-            )
         _refuse_lines_of_numbers(files, "each file has a label in its name")
 
 
@@ -338,7 +354,7 @@ def _refuse_lines_of_numbers(files: Sequence[str], found: str) -> None:
     lines = filled_lines(files[0]) if is_text else []
     lines = [line for line in lines if line[0] not in COMMENT_MARKS]
     rows = [BETWEEN_NUMBERS.split(line.strip()) for line in lines]
-    if len(rows) < 2 or not all(map(is_number, rows[-1])):  # the first line may be names
+    if len(rows) < 2 or not all(map(is_number_or_time, rows[-1])):  # the first line may be names
         return
     folder = os.path.dirname(files[0])
     parts = re.split(r"[\s;|]+", lines[-1].strip())
@@ -369,10 +385,8 @@ def _refuse_endings_as_labels(files: Sequence[str]) -> None:
     )
 
 
-def _refuse_tables_as_texts(path: str, folders: Sequence[str]) -> None:
-    """Raise a DataError if the files in the folder of each class hold JSON, or numbers and marks.
-
-    Lines of numbers are time steps.
+def _refuse_json_as_texts(path: str, folders: Sequence[str]) -> None:
+    """Raise a DataError if the files in the folder of each class hold JSON.
 
     Args:
         path: The folder.
@@ -381,24 +395,14 @@ def _refuse_tables_as_texts(path: str, folders: Sequence[str]) -> None:
     first = [file for folder in folders for file in inside(folder)[0][:1]]
     if not first:
         return
-    as_texts = init_line(path, "--format", "txt")
     if all(os.path.splitext(file)[1] == ".json" for file in first):
         label = ("--label", "class", "--set", r"data.path=(?P<class>[^/]+)/[^/]+$")
         raise DataError(
             f"{display_name(first[0])}: holds JSON; if an object is a row:",
             init_line(path, "--format", "jsonl", *label),
             "or, if a file is a text:",
-            as_texts,
+            init_line(path, "--format", "txt"),
         )
-    if not all(map(holds_numbers, first)):
-        return
-    raise DataError(
-        f"{display_name(first[0])}: holds lines of numbers with marks between; if a line is a time "
-        "step:",
-        init_line(path, "--format", "csv"),
-        "or, if a file is a text:",
-        as_texts,
-    )
 
 
 def _commands_of_levels(path: str, inner: str) -> list[str]:

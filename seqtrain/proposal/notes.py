@@ -20,7 +20,7 @@ from seqtrain.proposal.shell import set_option
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.write import GROWTH, shown_labels
 from seqtrain.sequences.examples import MOST_DROPPED
-from seqtrain.tables.blocks import SPLIT_VALUES
+from seqtrain.tables.blocks import FILE, SPLIT_VALUES
 from seqtrain.tables.conversions.forms import conversion_lines
 from seqtrain.tables.formats import names_of, resolve_format
 from seqtrain.text import counted, listed, quote
@@ -62,7 +62,7 @@ def commands_for_sheets(table: Table) -> list[str]:
     for name in others[:MOST_SHEETS]:
         lines.append(f"  {INIT_COMMAND} {set_option(f'data.sheet={flow(name)}')}")
     lines.append("or, to write each sheet to a file, if each is a class, or they share a key:")
-    return lines + conversion_lines("tables", table.file)
+    return [*lines, *conversion_lines("tables", table.file)]
 
 
 def doubts_about_labels(found: Findings) -> Iterator[str]:
@@ -151,6 +151,10 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
             f"labels are lists of {facts.positions} marks, read as multi-hot: "
             "a row has the class 0 if its first mark is 1, the class 1 if its second is, and so on"
         )
+    if found.table.format == "csv" and roles.id is not None and roles.id.name == FILE:
+        ending = os.path.splitext(found.table.file)[1]
+        if ending == ".txt":
+            yield "format = csv: the lines of a file are rows; if a file is one text: --format txt"
     for key in ("join", "sequence", "id", "order", "window", "group", "static"):
         if f"data.{key}" in settings and (key != "sequence" or roles.steps):
             value, reason = settings[f"data.{key}"]

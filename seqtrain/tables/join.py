@@ -463,7 +463,11 @@ def _selected(block: Block, selection: Selection) -> Block:
 
 
 def _open(path: str) -> Source:
-    return open_source(path, Dialect(resolve_format(path, "auto") or "csv"))
+    """Return a table whose columns have names. A file .txt has no other names than those of csv."""
+    format = resolve_format(path, "auto")
+    if format in (None, "txt"):
+        format = "csv"
+    return open_source(path, Dialect(format))
 
 
 def _by_row(path: str, header: bool | None) -> Join:

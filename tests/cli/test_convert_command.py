@@ -307,6 +307,13 @@ def test_another_file_is_replaced_only_if_it_is_asked_for(cli):
         (["--to", "filled", "--column", "id", "--sheet"], "--sheet"),
         (["--to", "labelled", "--at", "end"], "last"),
         (["--to", "table"], "--line"),
+        (["--to", "cells", "--rule", "point"], "points"),
+        (["--to", "turned", "--pattern", "("], "--pattern"),
+        (["--to", "dates", "--column", "id", "--pattern", "%Y"], "'b'"),
+        (["--to", "rows", "--value", "b"], "--column"),
+        (["--to", "parts", "--column", "id"], "'b'"),
+        (["--to", "parts"], "--every"),
+        (["--to", "contents", "--column", "id", "--folder", "no"], "no such"),
     ],
 )
 def test_wrong_options_are_refused_and_nothing_is_written(cli, options, said):
@@ -437,3 +444,12 @@ def test_a_table_without_quotes_is_written_without_them(cli):
     Path("a.tsv").write_text('id\tsize\n1\t5" disk\n\t3"\n')
     cli("convert", "a.tsv", "--to", "filled", "--column", "id")
     assert Path("a-filled.tsv").read_text() == 'id\tsize\n1\t5" disk\n1\t3"\n'
+
+
+def test_a_field_of_headers_of_fasta_becomes_the_label(cli):
+    Path("a.fasta").write_text(">s1|Apis m.|x OS=Homo sapiens OX=9\nAC=\n>s2|Bombus OS=Mus\nGT\n")
+    cli("convert", "a.fasta", "--to", "headers", "--name", "OS")
+    headers = [">s1|Apis Homo_sapiens", ">s2|Bombus Mus"]
+    assert Path("a-headers.fasta").read_text().splitlines() == [headers[0], "AC=", headers[1], "GT"]
+    cli("convert", "a.fasta", "--to", "headers", "--name", "2", "--force")
+    assert Path("a-headers.fasta").read_text().startswith(">s1|Apis m.\nAC=\n")

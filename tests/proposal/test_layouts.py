@@ -630,17 +630,45 @@ def test_files_that_are_no_texts_of_a_class_are_left_out_by_the_printed_command(
 
 
 @pytest.mark.parametrize("mark", [",", " ", "\t", "; "])
-def test_recordings_as_text_are_written_as_csv_by_the_printed_command(
-    tmp_path, monkeypatch, draw, cli, mark
+@pytest.mark.parametrize("times", [False, True])
+def test_files_of_texts_that_are_tables_are_recordings(
+    tmp_path, monkeypatch, draw, cli, mark, times
 ):
     monkeypatch.chdir(tmp_path)
     labels = [name(draw), name(draw)]
     for i in range(24):
         rows = recording(draw, i % 2)
+        if times:
+            rows = [[f"10:{r // 60:02d}:{r % 60:02d}", row[0]] for r, row in enumerate(rows)]
         write(Path(f"my takes/{labels[i % 2]}_{i:02d}.txt"), [], rows, mark)
-    refused = cli("init", "my takes", code=2).err
-    follow(refused, "seqtrain convert", cli)
+    if mark == " ":
+        follow(cli("init", "my takes", code=2).err, "seqtrain convert", cli)
+    else:
+        assert "--format txt" in cli("init", "my takes", "-o", "c.yaml").err
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
+    assert parse_config(Path("c.yaml").read_text()).data.id == "file"
+
+
+@pytest.mark.parametrize("given", [["set one", "Outcomes.txt"], ["."]])
+def test_recordings_and_their_labels_in_texts_that_are_tables(
+    tmp_path, monkeypatch, draw, cli, given
+):
+    """As PhysioNet's challenge of 2012 has them: a value per row, and its name in a column."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["RecordID,SAPS,Died"]
+    for i in range(40):
+        rows = [
+            [f"{t:02d}:{draw.randrange(60):02d}", kind, round(draw.gauss(80 + 9 * (i % 2), 3), 1)]
+            for t in range(8)
+            for kind in draw.sample(["HR", "Temp", "GCS"], 2)
+        ]
+        write(Path(f"set one/{1300 + i}.txt"), ["Time", "Parameter", "Value"], rows)
+        lines.append(f"{1300 + i},{draw.randrange(20)},{i % 2}")
+    Path("Outcomes.txt").write_text("\n".join(lines))
+    cli("init", *given, "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.label, list(data.steps)[:2]) == ("file", "Died", ["Parameter", "Value"])
+    assert class_counts("c.yaml") == {"0": 20, "1": 20}
 
 
 @pytest.mark.parametrize("ending", ["csv", "npy"])
@@ -1125,20 +1153,17 @@ def test_texts_and_labels_deep_in_json_are_written_as_rows_by_the_printed_comman
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
 @pytest.mark.parametrize("comments", ["", "%Recorder\n%Rate = 250 Hz\n"])
-def test_texts_of_numbers_in_folders_are_commands(tmp_path, monkeypatch, draw, cli, mark, comments):
+def test_texts_of_numbers_in_folders_are_tables(tmp_path, monkeypatch, draw, cli, mark, comments):
     monkeypatch.chdir(tmp_path)
     labels = [name(draw), f"{name(draw)} 2"]
     for take in range(12):
         rows = recording(draw, take % 2)
         path = Path(write(Path(f"takes/{labels[take % 2]}/{take}.txt"), ["ax", "ay"], rows, mark))
         path.write_text(comments + path.read_text())
-    refused = cli("init", "takes", code=2).err
-    found = []
-    for command in re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M):
-        cli(*shlex.split(command), "-o", "c.yaml", "--force")
+    for options, steps in (([], {"ax": "number", "ay": "number"}), (["--format", "txt"], None)):
+        cli("init", "takes", *options, "-o", "c.yaml", "--force")
         assert class_counts("c.yaml") == dict.fromkeys(labels, 6)
-        found.append(parse_config(Path("c.yaml").read_text()).data.steps)
-    assert found == [{"ax": "number", "ay": "number"}, None]
+        assert parse_config(Path("c.yaml").read_text()).data.steps == steps
 
 
 @pytest.mark.parametrize("key", ["signs/{}/{}.csv", "{}/{}.csv", "{1}"])

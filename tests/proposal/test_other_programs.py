@@ -195,9 +195,6 @@ def test_recordings_are_read_below_keys_with_values(
     if place == "a table":
         labels = [[i, classes[i % 2]] for i in range(20)]
         given.append(write(Path("a.csv"), ["name", "kind"], labels))
-    if ending == "txt":
-        refused = cli("init", *given, code=2).err
-        given = shlex.split(re.findall("seqtrain init (.*)", refused)[0])
     cli("init", *given, "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     data = prepare(config)

@@ -14,7 +14,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import follow_printed, run_conversion, run_conversions
+from tests.helpers.printed import commands_in, follow_printed, run_conversion, run_conversions
 from tests.proposal.test_forms import sentence, write
 from tests.tables.test_xlsx import write as write_workbook
 
@@ -152,6 +152,22 @@ def test_ids_of_merged_cells_are_written_in_all_rows(tmp_path, monkeypatch, cli,
     assert {*prepare(config).splits["train"].lengths.tolist()} == {8}
 
 
+@pytest.mark.parametrize("given", [["in/train.csv", "in/test.csv"], ["in"]])
+def test_files_of_all_splits_are_converted(tmp_path, monkeypatch, cli, given):
+    """Their ids are only in the first rows."""
+    monkeypatch.chdir(tmp_path)
+    names = ["unit_id", "step", "temp", "vib", "state"]
+    for split, ids in (("train", 40), ("test", 10)):
+        rows = [[*row] for row in measured("0")[: 8 * ids]]
+        for row in rows:
+            row[0] *= row[1] == 0
+        write(Path(f"in/{split}.csv"), names, rows)
+    follow_printed(cli, cli("init", *given, code=2).err)
+    data = prepare(parse_config(Path("c.yaml").read_text())).splits
+    assert len(data["test"]) == 10
+    assert {*data["train"].lengths.tolist(), *data["test"].lengths.tolist()} == {8}
+
+
 def test_times_that_mark_sequences_and_columns_named_otherwise_are_commands(
     tmp_path, monkeypatch, cli
 ):
@@ -210,7 +226,7 @@ def test_sheets_are_read_by_a_command(tmp_path, monkeypatch, cli, form):
     if form == "notes":
         (command,) = re.findall("seqtrain (init .*data.sheet=Coded.*)", refused)
     else:
-        run_conversion(cli, refused)
+        run_conversion(cli, refused, "tables")
         command = re.findall("seqtrain (init .*)", refused)[-1] + " -o c.yaml"
     cli(*shlex.split(command))
     config = parse_config(Path("c.yaml").read_text())
@@ -289,9 +305,7 @@ def test_another_field_of_fasta_becomes_the_label(tmp_path, monkeypatch, cli):
     ]
     Path("a.fasta").write_text("".join(lines))
     refused = cli("init", "a.fasta", code=2).err
-    (command,) = re.findall("seqtrain:   (awk .*) && seqtrain init", refused)
-    subprocess.run(command, shell=True, check=True)
-    cli("init", "a-field-2.fasta", "-o", "c.yaml")
+    follow_printed(cli, refused)
     config = parse_config(Path("c.yaml").read_text())
     assert {*prepare(config).preprocessing.labels} == {*names}
 
@@ -313,7 +327,7 @@ def test_objects_of_json_in_folders_of_classes_are_no_texts(tmp_path, monkeypatc
     assert {*prepare(config).preprocessing.labels} == {"dev", "sales"}
 
 
-def test_lines_of_decimal_commas_between_tabs_become_points(tmp_path, monkeypatch, cli):
+def test_decimal_commas_between_tabs_in_texts_are_numbers(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     draw = random.Random(11)
     Path("cnc").mkdir()
@@ -321,9 +335,9 @@ def test_lines_of_decimal_commas_between_tabs_become_points(tmp_path, monkeypatc
         lines = ["\t".join(f"{draw.gauss(0, 1):.4f}" for _ in "xyz") for _ in range(9)]
         path = Path(f"cnc/T{number:02d}_{['ok', 'worn'][number % 2]}.txt")
         path.write_text("\n".join(lines).replace(".", ",") + "\n")
-    refused = cli("init", "cnc", code=2).err
-    run_conversion(cli, refused)
-    assert Path("cnc-measured/T00_ok.csv").read_text().splitlines()[0].count(",") == 2
+    cli("init", "cnc", "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.decimal, len(data.steps)) == (",", 3)
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -367,10 +381,8 @@ def test_named_fields_of_fasta_are_listed_and_one_becomes_the_label(
     monkeypatch.chdir(tmp_path)
     Path("a.fasta").write_text(fasta(header))
     refused = cli("init", "a.fasta", code=2).err
-    commands = re.findall("seqtrain:   (perl .*) && seqtrain (init [^ ]*)", refused)
-    assert len(commands) == 2
-    subprocess.run(commands[0][0], shell=True, check=True)
-    cli(*shlex.split(commands[0][1]), "-o", "c.yaml")
+    assert [words[0] for words in commands_in(refused)] == ["convert", "convert", "init"]
+    follow_printed(cli, refused)
     labels = prepare(parse_config(Path("c.yaml").read_text())).preprocessing.labels
     assert {label.replace("_", " ") for label in labels} == {*ORGANISMS}
 

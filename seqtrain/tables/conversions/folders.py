@@ -150,8 +150,8 @@ def tables(path: str, target: Path) -> None:
     """Write each table inside a file as a file of a folder.
 
     Args:
-        path: An object of JSON with lists of rows, arrays of several splits, a workbook, or a
-            database of SQLite.
+        path: An object of JSON with lists of rows, arrays of several splits, a database of SQLite,
+            or a workbook.
         target: The new folder.
     """
     ending = _ending(path)
@@ -159,10 +159,7 @@ def tables(path: str, target: Path) -> None:
     if ending in DATABASES:
         _write_database(path, target)
     elif ending == ".xlsx":
-        for sheet in sheet_names(path):
-            with open_input(path) as stream:
-                rows = sheet_rows(stream, Dialect("xlsx", sheet=sheet))
-                _write_csv(target, sheet, rows)
+        _write_sheets(path, target)
     elif ending == ".npz":
         with open_input(path) as stream:
             arrays = read_arrays(stream, path)
@@ -206,6 +203,22 @@ def _write_csv(target: Path, name: str, rows: Iterable[Sequence[Any]]) -> None:
     """Write the rows of a table as a file of csv."""
     lines = (f"{line}\n".encode() for line in as_csv(rows))
     write_new(target / f"{_file_name(name)}.csv", lines)
+
+
+def _write_sheets(path: str, target: Path) -> None:
+    """Write each sheet of a workbook as csv.
+
+    Raises:
+        UnreadableError: If it isn't a sound workbook.
+    """
+    names = sheet_names(path)
+    if not names:
+        raise UnreadableError(None, "isn't a sound xlsx file")
+    for name in names:
+        with open_input(path) as stream:
+            rows = list(sheet_rows(stream, Dialect("xlsx", header=False, sheet=name)))
+        if rows:
+            _write_csv(target, name, rows)
 
 
 def _file_name(name: str) -> str:

@@ -44,6 +44,7 @@ FORMS = {
     "dates": Form("cells.dated", "Dates get the year first."),
     "fields": Form("objects.fields", "Inner values of a field become fields.", ".jsonl"),
     "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
+    "headers": Form("lines.headers", "A field of headers of FASTA becomes the label."),
     "joined": Form("rows.joined", "The cells of columns are joined in a new first column."),
     "label": Form("objects.label", "What a field tells about the class is the label.", ".jsonl"),
     "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),

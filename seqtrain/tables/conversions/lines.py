@@ -105,6 +105,28 @@ def _divided(lines: Iterable[str], mark: str) -> Iterator[list[str]]:
         yield [cell.strip() for cell in row.split(mark)]
 
 
+def headers(lines: Iterable[str], *, name: str) -> Iterator[str]:
+    """Yield lines of FASTA with a field of each header as its label, in place of the others.
+
+    Args:
+        lines: The lines. A header begins with >, and an id follows.
+        name: Name of a field as in OS=Homo sapiens, which ends before the next name; or the
+            number, from 1, of a field between bars. Headers without this field remain.
+    """
+    named = re.compile(rf">(\S+).*?\b{re.escape(name)}=(.*?)(?:\s+\w+=.*)?\s*")
+    for line in lines:
+        fields = line.rstrip().split(BAR)
+        found = named.fullmatch(line)
+        if not line.startswith(">"):
+            yield line
+        elif name.isdecimal() and 0 < int(name) <= len(fields):
+            yield f"{fields[0]}{BAR}{fields[int(name) - 1]}"
+        elif found is not None:
+            yield f">{found[1]} {found[2].replace(' ', '_')}"
+        else:
+            yield line
+
+
 def labelled(lines: Iterable[str], *, at: str = "last", mark: str | None = None) -> Iterator[str]:
     """Yield lines whose label is before the text.
 

@@ -17,6 +17,7 @@ from seqtrain.files.reading import path_problems
 from seqtrain.tables.blocks import LABEL
 from seqtrain.tables.conversions.cells import stem_of
 from seqtrain.tables.conversions.table import Row, Table, cell_text
+from seqtrain.text import quote
 
 SERIES, TEXT = "series", "text"
 """Names of the new columns of numbers and of texts."""
@@ -35,10 +36,10 @@ def channels(table: Table, *, pattern: str) -> Table:
         table: The table.
         pattern: Regular expression of the time step in names.
     """
-    step = re.compile(pattern)
+    step = _compiled(pattern)
     channel_of = [step.sub("", name, count=1) for name in table.names]
     counts = Counter(channel_of)
-    most = max(counts.values())
+    most = max(counts.values(), default=0)
     places = dict[str, list[int]]()
     for place, (name, channel) in enumerate(zip(table.names, channel_of, strict=True)):
         key = channel if counts[channel] == most else name
@@ -51,6 +52,20 @@ def channels(table: Table, *, pattern: str) -> Table:
             yield [_joined_numbers([row[place] for place in own]) for own in places.values()]
 
     return Table(list(places), rows())
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression.
+
+    Raises:
+        ConfigError: If it isn't one.
+    """
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(
+            f"--pattern: {quote(pattern)} is no regular expression: {error}"
+        ) from None
 
 
 def _joined_numbers(cells: Row) -> str:
@@ -89,7 +104,7 @@ def contents(table: Table, *, column: Sequence[str], folder: str) -> Table:
     Raises:
         DataError: If the folder or a file can't be read.
     """
-    (place,) = table.places(column)
+    place = table.only_place(column)
     with path_problems(folder, DataError):
         names = os.listdir(folder)
     files = {stem_of(name): os.path.join(folder, name) for name in names if name.endswith(".txt")}
@@ -147,17 +162,13 @@ def kept(
         without: Rows with these cells are left out.
         skip: Number of rows below the names that are left out.
     """
-    places = table.places(column)
-
-    def rows() -> Iterator[Row]:
-        for row in islice(table.rows, skip, None):
-            cells = [cell_text(row[place]) for place in places]
-            is_chosen = not value or any(cell in value for cell in cells)
-            is_refused = any(cell in without for cell in cells)
-            if is_chosen and not is_refused and any(map(cell_text, row)):
-                yield row
-
-    return Table(table.names, rows(), table.is_named)
+    rows = (row for row in islice(table.rows, skip, None) if any(map(cell_text, row)))
+    if value or without:
+        place = table.only_place(column)
+        rows = (row for row in rows if cell_text(row[place]) not in without)
+        if value:
+            rows = (row for row in rows if cell_text(row[place]) in value)
+    return Table(table.names, rows, table.is_named)
 
 
 def named(table: Table, *, column: Sequence[str] = (), name: str = LABEL, rows: int = 1) -> Table:
@@ -180,12 +191,12 @@ def named(table: Table, *, column: Sequence[str] = (), name: str = LABEL, rows: 
     for second in islice(below, rows - 1):
         groups = list(accumulate(names, _name_or_before))
         counts = Counter(groups)
-        for place, own in enumerate(second):
-            names[place] = groups[place]
-            if own and counts[groups[place]] > 1:
-                names[place] = f"{groups[place]}: {own}"
-    for place in table.places(column):
-        names[place] = name
+        names = [
+            f"{group}: {own}" if own and counts[group] > 1 else group
+            for group, own in zip(groups, second, strict=False)
+        ]
+    if column:
+        names[table.only_place(column)] = name
     seen = Counter[str]()
     for place, own in enumerate(list(names)):
         if own and seen[own]:
@@ -242,9 +253,7 @@ def numbers(
     return Table(list(names()), (list(divided(row)) for row in rows), table.is_named)
 
 
-def parts(
-    table: Table, *, name: str = "part", column: Sequence[str] = (), every: int | None = None
-) -> Table:
+def parts(table: Table, *, name: str = "part", column: Sequence[str] = (), every: int = 0) -> Table:
     """Return a table with a new last column: the number of the part that a row is of, from 0.
 
     Args:
@@ -256,22 +265,23 @@ def parts(
     Raises:
         ConfigError: Unless either a column or a number of rows is given.
     """
-    if bool(column) == (every is not None):
+    if bool(column) == bool(every):
         raise ConfigError("--to parts: give either --column or --every")
-    places = table.places(column)
 
-    def rows() -> Iterator[Row]:
-        part, last = 0, -float("inf")
+    def numbered() -> Iterator[Row]:
         for at, row in enumerate(table.rows):
-            if every is not None:
-                part = at // every
-            for place in places:
-                number = _number_in(row[place])
-                part += number < last
-                last = number
+            yield [*row, str(at // every)]
+
+    def counted() -> Iterator[Row]:
+        part, last, place = 0, -float("inf"), table.only_place(column)
+        for row in table.rows:
+            number = _number_in(row[place])
+            part += number < last
+            last = number
             yield [*row, str(part)]
 
-    return Table([*table.names, name], rows(), table.is_named)
+    rows = counted() if column else numbered()
+    return Table([*table.names, name], rows, table.is_named)
 
 
 def _number_in(cell: object) -> float:
@@ -313,11 +323,13 @@ def turned(
         pattern: Regular expression of a part of names that is left out. Columns without it in
             their names are left out, too.
     """
-    part = re.compile(pattern)
-    columns = zip(table.names, zip(*table.rows, strict=False), strict=True)
-    rows = (
-        [part.sub("", own), " ".join(cell_text(cell) or "nan" for cell in cells)]
-        for own, cells in columns
-        if own not in other and part.search(own)
-    )
-    return Table([name, SERIES], rows)
+    part = _compiled(pattern)
+    rows = list(table.rows)
+
+    def series() -> Iterator[Row]:
+        for place, own in enumerate(table.names):
+            if own not in other and part.search(own):
+                numbers = (cell_text(row[place]) or "nan" for row in rows)
+                yield [part.sub("", own), " ".join(numbers)]
+
+    return Table([name, SERIES], series())

@@ -60,6 +60,16 @@ class Table:
         """Return the index of each column."""
         return [self.place(column) for column in columns]
 
+    def only_place(self, columns: Sequence[str]) -> int:
+        """Return the index of the only column that the user names.
+
+        Raises:
+            ConfigError: If there is none, or there are several.
+        """
+        if len(columns) != 1:
+            raise ConfigError(f"--column: expected one column, found {len(columns)}")
+        return self.place(columns[0])
+
     def with_cells(self, places: Iterable[int], rewrite: Callable[[str], Any]) -> Table:
         """Return a table whose cells of some columns are rewritten, if they are texts.
 
