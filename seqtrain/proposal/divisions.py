@@ -14,6 +14,7 @@ from seqtrain.tables.blocks import TEXT, Dialect, as_list
 from seqtrain.tables.cells import is_number
 from seqtrain.tables.conversions.lines import LABELS_LAST, RULE
 from seqtrain.tables.delimited import find_delimiter
+from seqtrain.tables.opening import guess_encoding
 from seqtrain.text import display_name, listed, quote
 
 FEWEST_LINES_OF_LABEL = 4
@@ -156,29 +157,35 @@ def refuse_frames(path: str, dialect: Dialect, layout: FileLayout) -> None:
 def command_for_unknown(path: str, layout: FileLayout) -> list[str]:
     """Return a line with the command that reads a file whose ending tells no format, or [].
 
+    Args:
+        path: The file.
+        layout: The layout of all files, which the command reads, too.
+
     Raises:
         DataError: If blanks separate its columns, with the command that writes commas there.
     """
     if not os.path.isfile(path):
         return []
+    dialect = replace(LINES, encoding=guess_encoding(path) or LINES.encoding)
     try:
-        blocks = [*first_blocks(path, LINES)]
+        blocks = [*first_blocks(path, dialect)]
     except DataError:
         return []
     lines = [str(text) for block in blocks for text in as_list(block.columns[TEXT])]
     if not lines or 2 * sum(len(block.problems) for block in blocks) > len(lines):
         return []
-    refuse_blanks(path, LINES, layout)
-    refuse_frames(path, LINES, layout)
+    refuse_blanks(path, dialect, layout)
+    refuse_frames(path, dialect, layout)
     format = next((x for x, pattern in BEGINNINGS.items() if re.match(pattern, lines[0])), None)
     if format is None:
-        refuse_marks(path, LINES, layout)
+        refuse_marks(path, dialect, layout)
         mark = find_delimiter(lines)
         if not all(mark in NO_COLUMNS.sub("", line) for line in lines if line.strip()):
-            refuse_labels_before_blanks(path, LINES, layout)
+            refuse_labels_before_blanks(path, dialect, layout)
             return ["if its lines are no table, write one as csv: values, an id, and a label"]
         format = "tsv" if mark == "\t" else "csv"
-    return [f"it seems to be {format}; to read it so:", init_line(path, "--format", format)]
+    files = layout.files_with(path)
+    return [f"it seems to be {format}; to read it so:", init_line(*files, "--format", format)]
 
 
 def refuse_labels_before_blanks(path: str, dialect: Dialect, layout: FileLayout) -> None:

@@ -5,10 +5,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from seqtrain.files.reading import uncompressed
 from seqtrain.proposal.names import OWNER_NAMES
 from seqtrain.proposal.options import FileLayout
 from seqtrain.tables.arrays import WORD
-from seqtrain.tables.blocks import LABEL, SPLIT_NAMES
+from seqtrain.tables.blocks import LABEL, SPLIT_NAMES, SPLIT_VALUES
 from seqtrain.tables.sources import folder_entries
 
 NUMBER_IN_NAME = re.compile("[0-9]+")
@@ -21,6 +22,12 @@ RECORDINGS = ("csv", "tsv", "parquet", "npz", "jsonl", "xlsx")
 """Formats of files of which each can be one sequence."""
 
 
+SPLIT_ENDINGS = {".tra": "train", ".trn": "train", ".tes": "test", ".tst": "test"}
+"""Maps endings of files to the split that they name. Others are words: .train, .test."""
+SPLIT_IN_WORD = re.compile("|".join(sorted(SPLIT_VALUES, key=len, reverse=True)), re.IGNORECASE)
+"""Name of a split in a word, as in datatest.txt."""
+
+
 class Choice(NamedTuple):
     """A layout that files may have, and the command that chooses it."""
 
@@ -29,9 +36,27 @@ class Choice(NamedTuple):
 
 
 def split_of(path: str) -> str | None:
-    """Return the split that a word of a file's name tells, or None."""
+    """Return the split that the ending or a word of a file's name tells, or None."""
+    ending = os.path.splitext(uncompressed(path.lower()))[1]
+    if ending in SPLIT_ENDINGS:
+        return SPLIT_ENDINGS[ending]
     words = {word.lower() for word in NAME_PART.findall(os.path.basename(path))}
     return next((split for split, known in SPLIT_NAMES.items() if words & known), None)
+
+
+def splits_of(paths: Sequence[str]) -> list[str]:
+    """Return the split of each of several files, by its name; see `split_of`.
+
+    It is train if the name tells none. If the names differ in the names of splits alone, as those
+    of datatraining.txt and datatest.txt do, these may be parts of words.
+    """
+    splits = list(map(split_of, paths))
+    names = [os.path.basename(path) for path in paths]
+    parts = [SPLIT_IN_WORD.search(name) for name in names]
+    rests = {NUMBER_IN_NAME.sub("", SPLIT_IN_WORD.sub("", name)).lower() for name in names}
+    if not any(splits) and len(rests) == 1:
+        splits = [split_of(part[0]) if part else None for part in parts]
+    return [split or "train" for split in splits]
 
 
 def inside(folder: str) -> tuple[list[str], list[str]]:

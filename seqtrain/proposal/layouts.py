@@ -20,12 +20,14 @@ from seqtrain.proposal.file_names import (
     FEWEST_FILES,
     NUMBER_IN_NAME,
     RECORDINGS,
+    SPLIT_IN_WORD,
     Choice,
     folder_pattern,
     inside,
     num_lines,
     odd_name,
     split_of,
+    splits_of,
     words_of,
 )
 from seqtrain.proposal.first_lines import (
@@ -67,6 +69,12 @@ from seqtrain.proposal.recordings import (
 )
 from seqtrain.proposal.roles import Roles, set_command, shown_names
 from seqtrain.proposal.shell import init_line, set_option
+from seqtrain.proposal.split_files import (
+    about_other_files,
+    chosen_files,
+    data_folder,
+    splits_inside,
+)
 from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import FILE, TARGET_WORDS, TEXT, Dialect
 from seqtrain.tables.cells import is_number
@@ -81,8 +89,6 @@ NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 COMMENT_MARKS = "#%"
 """First characters of lines of text that are comments."""
 
-TEST_IN_WORD = re.compile("test|valid|eval|dev", re.IGNORECASE)
-"""Part of a word in the name of a file that may be no file of train, such as htest.csv."""
 FEWEST_TEXTS = 20
 """Fewest files of several lines each that are texts, and no collections of texts."""
 
@@ -107,17 +113,28 @@ def find_layout(
         DataError: If no file is train, or several files may be the same split. Also if several
             layouts are possible, or names say that labels are elsewhere, and they are nowhere.
     """
-    if options.get("format") is None:
+    layout = _layout_of(files, test, options, progress)
+    return replace(layout, notes=about_other_files(files, layout))
+
+
+def _layout_of(
+    files: Sequence[str], test: str | None, options: InitOptions, progress: ReadingProgress
+) -> FileLayout:
+    """Return the layout of data files; see `find_layout`."""
+    format = options.get("format")
+    if format is None:
         refuse_files_without_format(files)
         if any(map(_are_tables, files)):
             options = options.with_given(format="csv")
     if len(files) == 1 and os.path.isdir(files[0]):
-        files = pairs_inside(files[0], progress) or _splits_inside(files[0]) or files
+        folder = data_folder(files[0])
+        files = pairs_inside(folder, progress) or splits_inside(folder, format) or [folder]
         files = _without_labels(files)
     elif len(files) == 1:
         matching = matching_files(files[0])
         if {"train"} < {split_of(path) for path in matching}:
             files = matching
+    files = chosen_files(files, format)
     if test is None:
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:
@@ -171,8 +188,8 @@ def _splits(files: Sequence[str], test: str | None) -> Splits:
     A single file is train. Files of one split must have paths that differ only in numbers.
     """
     found: dict[str, list[str]] = {} if test is None else {"test": [test]}
-    for path in files:
-        role = "train" if len(files) == 1 else split_of(path) or "train"
+    roles = ["train"] if len(files) == 1 else splits_of(files)
+    for path, role in zip(files, roles, strict=True):
         known = found.setdefault(role, [])
         if known and NUMBER_IN_NAME.sub("0", known[0]) != NUMBER_IN_NAME.sub("0", path):
             raise _two_files_of(role, known[0], path, files)
@@ -204,9 +221,15 @@ def _are_tables(path: str) -> bool:
     return len({*names}) == len(names) > 1 and not any(map(is_number, names))
 
 
-def _may_be_test(path: str) -> bool:
-    """Return True if a word in the name of a file has the name of another split in it."""
-    return TEST_IN_WORD.search(os.path.basename(path)) is not None
+def _may_be_test(path: str) -> int:
+    """Return 0 if the name of a file has that of train in it, 2 if it has that of another split.
+
+    Return 1 if it has none.
+    """
+    found = SPLIT_IN_WORD.search(os.path.basename(path))
+    if found is None:
+        return 1
+    return 0 if split_of(found[0]) == "train" else 2
 
 
 def _commands_for_equal_columns(files: Sequence[str]) -> list[str]:
@@ -369,7 +392,7 @@ def _refuse_lines_of_numbers(files: Sequence[str], found: str) -> None:
 def _refuse_endings_as_labels(files: Sequence[str]) -> None:
     """Raise a DataError if files differ in their endings alone: reviews.pos and reviews.neg."""
     parts = [os.path.splitext(os.path.basename(path)) for path in files]
-    are_words = all(ending[1:].isalpha() for _, ending in parts)
+    are_words = all(ending[1:].isalpha() for _, ending in parts) and not any(map(split_of, files))
     if not are_words or len(set(parts)) < 2 or len(dict(parts)) > 1:
         return
     new = f"{parts[0][0]}-classes"
@@ -435,22 +458,6 @@ def _commands_of_levels(path: str, inner: str) -> list[str]:
         pattern = folder_pattern(levels - level)
         lines.append(init_line(pattern_of_files, "--set", f"data.path={flow(pattern)}"))
     return lines
-
-
-def _splits_inside(folder: str) -> list[str]:
-    """Return the paths of the splits in a folder, sorted, or an empty list if it has no splits.
-
-    The folder must have a split for train and at least one more. Each of its sub-folders must be a
-    split. In a folder that Hugging Face wrote, train is enough.
-    """
-    files, folders = inside(folder)
-    data = [path for path in files if resolve_format(path, "auto")]
-    found = sorted(path for path in (*data, *folders) if split_of(path))
-    is_saved = os.path.join(folder, "dataset_dict.json") in files
-    is_split = is_saved or (set(folders) <= set(found) and len(found) > 1)
-    if is_split and "train" in map(split_of, found):
-        return found
-    return []
 
 
 def _without_labels(files: Sequence[str]) -> Sequence[str]:

@@ -167,6 +167,7 @@ def uses(found: Findings, settings: Settings) -> Iterator[str]:
         if not is_one and share_to_hold_out(facts.family.name, facts.rows) is None:
             advice = "; to hold out a fifth of them: --set data.validation=0.2"
         yield f"validation = null: {settings['data.validation'].reason}{advice}"
+    yield from found.table.layout.notes
     if found.encoding:
         yield f"pretrained encoder: {found.encoding}"
     if roles.ignored:

@@ -116,6 +116,7 @@ class FileLayout:
         group: Column whose rows stay on one side of a split, or None.
         label_columns: Columns of a file of labels, one of which is the label. Inputs to predict
             lack them.
+        notes: Lines about files that aren't read.
     """
 
     splits: Splits
@@ -124,6 +125,7 @@ class FileLayout:
     joins: Sequence[dict[str, Any]] = ()
     group: Name | None = None
     label_columns: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def finds_label(self) -> bool:

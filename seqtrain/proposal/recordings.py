@@ -20,7 +20,7 @@ from seqtrain.proposal.file_names import (
     RECORDINGS,
     Choice,
     folder_pattern,
-    split_of,
+    splits_of,
     two_levels,
 )
 from seqtrain.proposal.label_files import pattern_of
@@ -321,11 +321,10 @@ def recordings_of_splits(files: Sequence[str], progress: ReadingProgress) -> Spl
     if len(formats) > 1 or not formats <= {*RECORDINGS, "txt"}:
         return None
     splits: dict[str, list[str]] = {"train": []}
-    for path in files:
-        splits.setdefault(split_of(path) or "train", []).append(path)
+    for path, split in zip(files, splits_of(files), strict=True):
+        splits.setdefault(split, []).append(path)
     train = splits["train"]
-    names = {os.path.basename(path).lower().replace("train", "test") for path in train}
-    if len(train) < 2 or len(names) == 1:  # htrain.csv and htest.csv are no classes
+    if len(train) < 2:
         return None
     is_layout = partition_pattern(train) or _path_patterns(train, progress)
     if not is_layout and (not class_pattern(train) or _possible_labels(train, progress) is None):

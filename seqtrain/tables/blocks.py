@@ -36,6 +36,7 @@ SPLIT_NAMES = {
 """Maps each split to the words that name it, in files and in cells. The first match decides."""
 SPLIT_VALUES = frozenset().union(*SPLIT_NAMES.values())
 INPUT_WORDS = {"x", "features", "inputs", "input", "signals", "data", "sensors", "series"}
+INPUT_WORDS |= {"text", "texts", "sentences"}
 """Words in the name of a file or an array that holds sequences without their labels."""
 TARGET_WORDS = {"y", "label", "labels", "target", "targets", "classes", "gold"}
 """Words in the name of a file or an array that holds labels."""

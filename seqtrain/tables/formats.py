@@ -194,12 +194,12 @@ else:
     InputFormat = Literal[_INPUTS]
 
 NO_DATA = re.compile(
-    r"\..*|__MACOSX|Thumbs\.db|desktop\.ini|"
+    r"\..*|__MACOSX|Thumbs\.db|desktop\.ini|dataset_infos?\.json|"
     r"(?:(?i:readme)|LICEN[CS]E|COPYING)(?:\.(?:txt|md|rst|html))?|"
     r".*\.(?i:png|jpe?g|gif|bmp|ico|tiff?|pdf|docx?|pptx?|odt)"
 )
-"""Names in a folder that are never data: hidden ones, those of systems, pages about data, images,
-and documents of office programs."""
+"""Names in a folder that are never data: hidden ones, those of systems, pages and descriptions of
+data, images, and documents of office programs."""
 MEMORY = "memory:"
 """Prefix of the path by which a config refers to a table passed from Python."""
 SAVED = ("state.json", "dataset_dict.json")

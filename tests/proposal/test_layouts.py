@@ -1498,18 +1498,155 @@ def test_lines_with_labels_arent_classes_by_their_file(
 
 
 @pytest.mark.parametrize(
-    "files", [("htrain.csv", "htest.csv"), ("MyTestset.tsv", "MyTrainset.tsv")]
+    "files", [("mytrain.csv", "htest.csv"), ("MyTestset.tsv", "MyTrainingData.tsv")]
 )
 def test_a_test_file_of_any_name_is_a_command(tmp_path, monkeypatch, draw, cli, files):
     monkeypatch.chdir(tmp_path)
     for at, file in enumerate(files):
         rows = [[sentence(draw, "xy"[r % 2]), "xy"[r % 2]] for r in range(60 + 20 * at)]
-        write(Path(file), ["text", "kind"], rows, "," if file.endswith(".csv") else "\t")
+        write(Path(file), ["text", "label"], rows, "," if file.endswith(".csv") else "\t")
     refused = cli("init", *files, code=2).err
     command = re.findall(r"seqtrain (init .* --test .*)", refused)[0]
     cli(*shlex.split(command), "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     assert sorted(files, key=str.lower) == [data.test, data.train]
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        ("gaitTRAINset.csv", "gaitTESTset.csv"),
+        ("mailtraining.csv", "mailtest.csv"),
+        ("digits.trn", "digits.tst"),
+        ("strokes.tra", "strokes.tes"),
+        ("census.data", "census.test"),
+        ("vowels.train", "vowels.test"),
+    ],
+)
+def test_parts_of_names_are_splits_and_no_classes(tmp_path, monkeypatch, draw, cli, train, test):
+    monkeypatch.chdir(tmp_path)
+    for file, size in ((train, 60), (test, 20)):
+        rows = [[sentence(draw, "xy"[r % 2]), "xy"[r % 2]] for r in range(size)]
+        write(Path(file), ["text", "kind"], rows)
+    given = ["init", test, train, "--label", "kind"]
+    if not train.endswith(".csv"):  # the command that names the format has both files
+        refused = cli(*given, code=2).err
+        given = shlex.split(re.findall("seqtrain (init .* --format csv)", refused)[0])
+    cli(*given, "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.train, data.test) == (train, test)
+
+
+def write_archive(folder: Path, endings: list[str], draw) -> None:
+    """Write series of two classes as TRAIN and TEST, each in several formats."""
+    for split, size in {"TRAIN": 40, "TEST": 20}.items():
+        rows = [[round(draw.gauss(r % 2, 1), 3) for _ in range(12)] for r in range(size)]
+        for ending in endings:
+            path = folder / f"Pulse_{split}.{ending}"
+            labelled = [[*row, "uv"[r % 2]] for r, row in enumerate(rows)]
+            if ending == "txt":
+                write(path, [], [[r % 2, *row] for r, row in enumerate(rows)], "  ")
+            else:
+                write(path, [], labelled)
+            head = {
+                "ts": "@problemName Pulse\n@univariate true\n@classLabel true u v\n@data\n",
+                "arff": "@relation Pulse\n"
+                + "".join(f"@attribute t{k} numeric\n" for k in range(12))
+                + "@attribute target {u,v}\n@data\n",
+                "csv": ",".join([*(f"t{k}" for k in range(12)), "target"]) + "\n",
+            }
+            text = path.read_text()
+            if ending == "ts":
+                text = re.sub(",([uv])$", r":\1", text, flags=re.M)
+            path.write_text(head.get(ending, "") + text)
+
+
+@pytest.mark.parametrize("given", ["folder", "files"])
+@pytest.mark.parametrize(
+    ("endings", "read"),
+    [(["arff", "ts", "txt"], "ts"), (["arff", "ts"], "ts"), (["arff", "txt"], "arff")],
+)
+def test_files_of_a_split_in_several_formats_are_read_once(
+    tmp_path, monkeypatch, draw, given, endings, read
+):
+    monkeypatch.chdir(tmp_path)
+    write_archive(Path("Pulse"), endings, draw)
+    if read == "ts":  # a dimension alone, as in archives of UEA
+        write_archive(Path("other"), ["arff"], draw)
+        for path in Path("other").iterdir():
+            path.rename(f"Pulse/{path.name.replace('_', 'Dimension1_')}")
+    files = ["Pulse"] if given == "folder" else sorted(glob("Pulse/Pulse_*"))
+    proposal = propose(files, InitOptions())
+    data = parse_config(proposal.text).data
+    assert (data.train, data.test) == (f"Pulse/Pulse_TRAIN.{read}", f"Pulse/Pulse_TEST.{read}")
+    (said,) = [line for line in proposal.uses if "not read" in line]
+    assert f"Pulse/Pulse_TEST.{endings[0 if read == 'ts' else 1]}" in said
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize("given", ["", "--format"])
+@pytest.mark.parametrize("inner", ["data", "some/set"])
+def test_the_only_folder_with_data_is_the_data_set(
+    tmp_path, monkeypatch, draw, cli, form, given, inner
+):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("corpus", inner)
+    folder.mkdir(parents=True)
+    for file in ("README.md", "dataset_infos.json", ".gitattributes"):
+        Path("corpus", file).write_text("{}\n")
+    for split, size in {"train": 60, "test": 20}.items():
+        rows = [[sentence(draw, "xy"[r % 2]), "xy"[r % 2]] for r in range(size)]
+        path = folder / f"{split}-00000-of-00001.{form}"
+        if form == "csv":
+            write(path, ["text", "label"], rows)
+        else:
+            columns = list(zip(*rows, strict=True))
+            pq.write_table(pa.table({"text": columns[0], "label": columns[1]}), path)
+    cli("init", "corpus", *([given, form] if given else []), "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert data.train == f"corpus/{inner}/train-00000-of-00001.{form}"
+    assert data.test == f"corpus/{inner}/test-00000-of-00001.{form}"
+
+
+def test_one_folder_of_texts_of_a_class_is_no_data_set(tmp_path, draw, cli):
+    for i in range(6):
+        write(tmp_path / f"mails/spam/{i:02d}.txt", [], [[sentence(draw)]])
+    cli("init", tmp_path / "mails", code=2)
+
+
+@pytest.mark.parametrize("given", ["folder", "files"])
+@pytest.mark.parametrize("form", ["sample_submission.csv", "sampleSubmission.csv"])
+def test_a_form_for_predictions_is_left_out(tmp_path, monkeypatch, draw, given, form):
+    monkeypatch.chdir(tmp_path)
+    for split, size in {"train": 60, "test": 20}.items():
+        rows = [[i, sentence(draw, "xy"[i % 2]), i % 2] for i in range(size)]
+        names = ["id", "review", "target"]
+        if split == "test":
+            names, rows = names[:2], [row[:2] for row in rows]
+        write(Path(f"task/{split}.csv"), names, rows)
+    write(Path("task", form), ["id", "target"], [[i, 0] for i in range(20)])
+    files = (
+        ["task"] if given == "folder" else [f"task/{x}" for x in ("train.csv", "test.csv", form)]
+    )
+    proposal = propose(files, InitOptions())
+    assert parse_config(proposal.text).data.train == "task/train.csv"
+    assert any("not read" in line and form in line for line in proposal.uses)
+
+
+@pytest.mark.parametrize("word", ["text", "sentences"])
+def test_texts_and_labels_of_each_split_are_joined(tmp_path, monkeypatch, draw, word):
+    monkeypatch.chdir(tmp_path)
+    for split, size in {"train": 60, "val": 24, "test": 20}.items():
+        lines = [[sentence(draw, "xyz"[i % 3])] for i in range(size)]
+        write(Path(f"irony/{split}_{word}.txt"), [], lines)
+        write(Path(f"irony/{split}_labels.txt"), [], [[i % 3] for i in range(size)])
+    write(Path("irony/mapping.txt"), [], [[i, name(draw)] for i in range(3)], "\t")
+    proposal = propose(["irony"], InitOptions())
+    data = prepare(parse_config(proposal.text))
+    found = {split: len(store) for split, store in data.splits.items()}
+    assert found == {"train": 60, "validation": 24, "test": 20}
+    assert len(data.preprocessing.labels) == 3
+    assert any("irony/mapping.txt" in line for line in proposal.uses)
 
 
 @pytest.mark.parametrize("names", [("a_TRAIN.txt", "a_TEST.txt"), ("it's.txt", "--test", "b.txt")])

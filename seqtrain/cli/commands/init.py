@@ -89,7 +89,12 @@ def init(
     force: bool = FORCE,
 ) -> None:
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
-    from seqtrain.proposal import InitOptions, data_format, refuse_files_without_format
+    from seqtrain.proposal import (
+        FileLayout,
+        InitOptions,
+        data_format,
+        refuse_files_without_format,
+    )
 
     init_options = InitOptions(
         overrides or (),
@@ -106,8 +111,9 @@ def init(
     )
     if init_options.get("format") is None:
         refuse_files_without_format(data)
+    layout = FileLayout({"train": data}, init_options)
     for path in data:
-        data_format(path, format or "auto")
+        data_format(path, format or "auto", layout)
     command = printable(join(["seqtrain", *context.obj]))
     _write_proposal(data, init_options, test, output, command, force=force)
 
