@@ -9,7 +9,7 @@ from typing import Any
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError, marked
-from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
+from seqtrain.proposal.conversions import advised, table_conversion_lines
 from seqtrain.proposal.divisions import refuse_labels_before_blanks
 from seqtrain.proposal.doubts import lines_without_row, odd_lines
 from seqtrain.proposal.facts import Facts
@@ -93,11 +93,11 @@ def setting_for_missing(columns: Columns, table: Table) -> str:
 def _command_for_limits(table: Table, columns: Columns) -> list[str]:
     """Return a command that replaces limits such as <0.5 by their number, or [] for other cells."""
     marks = {str(column.values[code]) for column in columns for code in column.odd_codes}
-    if not all(map(LIMIT.fullmatch, marks)) or not can_be_converted(table):
+    if not all(map(LIMIT.fullmatch, marks)):
         return []
     options = {"rule": "limits", "column": [column.name_text for column in columns]}
-    lines = table_conversion_lines(table, "cells", **options)
-    return [f"{table.name}: to read a limit such as {min(marks)} as its number:", *lines]
+    found = f"{table.name}: to read a limit such as {min(marks)} as its number, write it so"
+    return advised(found, table_conversion_lines(table, "cells", **options))
 
 
 def check_bad_rows(table: Table, roles: Roles, facts: Facts) -> None:

@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 
 from seqtrain.errors import DataError
-from seqtrain.proposal.conversions import table_conversion_lines
+from seqtrain.proposal.conversions import advised, table_conversion_lines
 from seqtrain.proposal.names import KNOWN_NAMES
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE
@@ -31,10 +31,12 @@ def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
     if len(texts) < 2 or not all(map(_may_be_class, texts)):
         return
     names = [column.name_text for column in texts]
-    raise DataError(
+    found = (
         f"{table.name}: no column has values that repeat as labels do; if the names of columns are "
-        f"the labels ({listed(names)}), write a row for each text:",
-        *table_conversion_lines(table, "texts", column=names),
+        f"the labels ({listed(names)}), write a row for each text"
+    )
+    raise DataError(
+        *advised(found, table_conversion_lines(table, "texts", column=names)),
         "else add a column of labels, and give --label COLUMN",
     )
 

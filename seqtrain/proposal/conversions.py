@@ -1,15 +1,15 @@
 """Commands of `seqtrain convert` for the files of a table, as messages print them."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.shell import converting
 from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.conversions.convert import TABLE_FORMATS
 from seqtrain.tables.delimited import DELIMITERS
-
-TABLE_FORMATS = ("csv", "tsv", "jsonl", "xlsx")
 
 
 def can_be_converted(table: Table) -> bool:
@@ -32,10 +32,19 @@ def _index_in_text(column: ColumnProfile) -> str:
     return "1"
 
 
+def advised(text: str, lines: Sequence[str]) -> list[str]:
+    """Return a line of a message, and commands below it, after a colon if there are any."""
+    if lines:
+        text += ":"
+    return [text, *lines]
+
+
 def table_conversion_lines(
     table: Table, form: str, *init_options: str, **options: Any
 ) -> list[str]:
     """Return two lines of a message: a command that converts the files of a table, and `init`.
+
+    There are none if the rows of the table aren't those of files.
 
     Args:
         table: The table. If it is that of train, the files of the other splits are converted, too.
@@ -43,6 +52,8 @@ def table_conversion_lines(
         init_options: Options of `seqtrain init` for the new files, as a shell reads them.
         options: Options of the form.
     """
+    if not can_be_converted(table):
+        return []
     options = {**options, **reading_options(table)}
     return converting(form, table.layout, table.file, *init_options, **options)
 

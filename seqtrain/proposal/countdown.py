@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
+from seqtrain.proposal.conversions import advised, table_conversion_lines
 from seqtrain.proposal.names import LEVEL_OF_QUARTERS, PARTS, level_of, may_count_down
 from seqtrain.proposal.order import IdRows, Order, is_known
 from seqtrain.proposal.profile import ColumnProfile, determines
@@ -50,11 +50,13 @@ def _sorts_falling(column: ColumnProfile, coarse: list[ColumnProfile], id: Colum
 
 def _doubt(coarse: list[ColumnProfile], column: ColumnProfile, table: Table) -> Iterator[str]:
     """Yield lines of the doubt about a column that may count down within those before it."""
-    yield (
-        f"if {column.shown} counts down within a sequence, as the clock of a game does: write a "
+    found = (
+        f"if {column.shown} counts down within a sequence, as the clock of a game does, write a "
         "minus before its cells, and sort by it (--order)"
     )
-    if table.has_named_columns and can_be_converted(table):
+    lines = list[str]()
+    if table.has_named_columns:
         options = {"rule": "minus", "column": [column.name_text]}
         order = options_naming("order", [*coarse, column])
-        yield from table_conversion_lines(table, "cells", order, **options)
+        lines = table_conversion_lines(table, "cells", order, **options)
+    yield from advised(found, lines)

@@ -13,6 +13,7 @@ import numpy as np
 from seqtrain.config import Config
 from seqtrain.errors import DataError
 from seqtrain.proposal.conversions import (
+    advised,
     can_be_converted,
     names_in_files,
     reading_options,
@@ -152,7 +153,7 @@ def lines_without_row(columns: Columns, table: Table) -> list[str]:
 
 def _lines_without(column: ColumnProfile, cells: Sequence[str], table: Table) -> list[str]:
     """Return lines with a command that removes the rows with some cells of a column, or []."""
-    if not can_be_converted(table) or table.format == "txt":
+    if table.format == "txt":
         return []
     texts = [cell.strip() for cell in cells]
     return table_conversion_lines(table, "rows", column=[column.name_text], without=texts)
@@ -230,12 +231,14 @@ def spelled_alike(label: ColumnProfile, separator: str | None, table: Table) -> 
         return
     shown = [" and ".join(f"{_quoted_fully(x)} ({counts[x]:,})" for x in own) for own in groups]
     advice = "if they mean the same, spell them alike"
-    yield f"labels that may be spellings of one: {listed(shown, MOST_SHOWN)}; {advice}"
+    lines = list[str]()
     is_elsewhere = table.layout.joins or table.layout.pattern  # in a file, or in its name
-    if separator is None and not is_elsewhere and can_be_converted(table):
+    if separator is None and not is_elsewhere:
         spellings = [own[0] for own in groups]
         columns = names_in_files(table, [label])
-        yield from table_conversion_lines(table, "spelled", column=columns, value=spellings)
+        lines = table_conversion_lines(table, "spelled", column=columns, value=spellings)
+    found = f"labels that may be spellings of one: {listed(shown, MOST_SHOWN)}"
+    yield from advised(f"{found}; {advice}", lines)
 
 
 def _quoted_fully(label: str) -> str:
@@ -301,11 +304,11 @@ def rows_of_totals(roles: Roles, table: Table) -> Iterator[str]:
             cell = column.values[code]
             if not isinstance(cell, str) or not TOTAL.fullmatch(cell) or column.counts[code] > 1:
                 continue
-            yield (
+            found = (
                 f"{table.name}: line {table.lines[row]} may hold totals and no data, for "
                 f"{column.shown} is {quote(cell, 30)}; if so, remove it"
             )
-            yield from _lines_without(column, [cell], table)
+            yield from advised(found, _lines_without(column, [cell], table))
 
 
 def told_by_ends(columns: Columns, label: ColumnProfile) -> Iterator[str]:
@@ -394,17 +397,17 @@ def mistaken_labels(roles: Roles, table: Table) -> Iterator[str]:
 
 def symbols_in_brackets(roles: Roles, table: Table) -> Iterator[str]:
     """Yield a warning with a command if symbols in brackets would be read by characters."""
-    if roles.kind != "text" or not can_be_converted(table):
+    if roles.kind != "text":
         return
     for column in roles.sequence:
         texts = [x for x in column.sampled_values if isinstance(x, str) and x]
         if texts and all(map(IN_BRACKETS.fullmatch, texts)):
-            yield (
+            found = (
                 f"{column.shown} holds symbols in brackets, such as {quote(texts[0], 30)}, which "
                 "are read by characters; to read each as one, write blanks between"
             )
-            columns = names_in_files(table, [column])
-            yield from table_conversion_lines(table, "cells", rule="symbols", column=columns)
+            options = {"rule": "symbols", "column": names_in_files(table, [column])}
+            yield from advised(found, table_conversion_lines(table, "cells", **options))
 
 
 def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
@@ -415,11 +418,11 @@ def rejected_tasks(roles: Roles, table: Table) -> Iterator[str]:
         if not found:
             continue
         rows = sum(int(column.counts[column.values.index(x)]) for x in found)
-        yield (
+        used = (
             f"{column.shown} of {counted(rows, 'row')} in {column.rows:,} is {' or '.join(found)}, "
             "and they are used as the others are; leave them out"
         )
-        yield from _lines_without(column, found, table)
+        yield from advised(used, _lines_without(column, found, table))
 
 
 def rows_of_splits(roles: Roles, table: Table) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from seqtrain.errors import DataError
-from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
+from seqtrain.proposal.conversions import advised, can_be_converted, table_conversion_lines
 from seqtrain.proposal.names import is_code_or_owner
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.table import Table
@@ -27,15 +27,13 @@ def refuse_ids_written_once(table: Table, columns: Columns) -> None:
             continue
         if _is_written_once(column):
             lines = list[str]()
-            advice = "write it in every row"
-            if can_be_converted(table) and table.format != "jsonl" and not table.layout.joins:
-                advice += ":"
+            if not table.layout.joins:
                 lines = table_conversion_lines(table, "filled", column=[column.name_text])
-            raise DataError(
+            found = (
                 f"{table.name}: {column.shown} is only written in the first of its rows, such as "
-                f"{quote(str(column.values[column.codes[0]]), 40)}; {advice}",
-                *lines,
+                f"{quote(str(column.values[column.codes[0]]), 40)}; write it in every row"
             )
+            raise DataError(*advised(found, lines))
 
 
 def refuse_blank_rows(table: Table, id: ColumnProfile | None) -> None:

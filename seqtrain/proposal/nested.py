@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
+from seqtrain.proposal.conversions import advised
 from seqtrain.proposal.number_forms import numbers_in_columns
 from seqtrain.proposal.profile import LIST_KINDS, REPEATS, ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles, set_command
@@ -135,7 +136,7 @@ def points_of_steps(table: Table, roles: Roles) -> list[str]:
     found = f"each row has {column.steps:.0f} numbers in {shown}; if a row is a time step"
     if table.is_delimited and are_read:
         hint, *lines = numbers_in_columns(points, table)
-        return [f"{found}, {hint}", *lines]
+        return advised(f"{found}, {hint}", lines)
     if table.format != "jsonl":  # beside an id, those of csv are measurements
         return []
     return [

@@ -8,7 +8,7 @@ from typing import Any
 
 from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.proposal.conversions import can_be_converted, table_conversion_lines
+from seqtrain.proposal.conversions import advised, table_conversion_lines
 from seqtrain.proposal.names import is_code
 from seqtrain.proposal.profile import ColumnProfile, Columns
 from seqtrain.proposal.roles import FEWEST_WIDE, Roles, options_naming, shown_names
@@ -101,11 +101,11 @@ def written_in_two_ways(roles: Roles, table: Table) -> Iterator[str]:
         for column in columns:
             if mark == "," and column.may_have_decimal_points:
                 cell = str(column.values[0])
-                yield (
+                said = (
                     f"{column.shown} holds {cell}, which is read as {cell.replace('.', '')}, for "
-                    "others have decimal commas; if it has decimals, write points in all:"
+                    "others have decimal commas; if it has decimals, write points in all"
                 )
-                yield from table_conversion_lines(table, "cells", rule="points")
+                yield from advised(said, table_conversion_lines(table, "cells", rule="points"))
     for column in columns:
         texts = [x for x in column.values if isinstance(x, str)] if column.is_duration else []
         short = next(filter(SHORT_TIME.fullmatch, texts), None)
@@ -128,7 +128,11 @@ def measurements_as_tokens(roles: Roles, table: Table) -> Iterator[str]:
     kinds = {**roles.steps, **roles.static}
     for column in [x for x in roles.columns if kinds.get(x.name_text) == "token"]:
         if _has_other_digits(column):
-            yield from _with_plain_digits(column, table)
+            found = (
+                f"{column.shown}: cells such as {column.values[0]} are tokens; if they are "
+                "numbers, write them with the digits 0 to 9"
+            )
+            yield from advised(found, table_conversion_lines(table, "cells", rule="digits"))
     own = [x for x in roles.columns if x is not roles.label and not _has_other_digits(x)]
     columns = [x for x in own if x.holds_measurements or _may_hold_numbers(x, kinds)]
     columns = [x for x in columns if x not in roles.id.parts and kinds.get(x.name_text) != "number"]
@@ -136,8 +140,8 @@ def measurements_as_tokens(roles: Roles, table: Table) -> Iterator[str]:
         used = any(x.name_text in kinds for x in columns)
         use = "each different cell is a token" if used else "not used"
         hint, *lines = numbers_in_columns(columns, table, marks=True)
-        yield f"{_no_plain_numbers(columns)}: {use}; if they are measurements, {hint}"
-        yield from lines
+        found = f"{_no_plain_numbers(columns)}: {use}; if they are measurements, {hint}"
+        yield from advised(found, lines)
 
 
 def _may_hold_numbers(column: ColumnProfile, kinds: Mapping[str, Any]) -> bool:
@@ -157,16 +161,6 @@ def _has_other_digits(column: ColumnProfile) -> bool:
     return bool(texts) and all(not x.isascii() and OTHER_NUMBER.fullmatch(x) for x in texts)
 
 
-def _with_plain_digits(column: ColumnProfile, table: Table) -> Iterator[str]:
-    """Yield the doubt about numbers in other digits, with a command that writes plain ones."""
-    yield (
-        f"{column.shown}: cells such as {column.values[0]} are tokens; if they are numbers, write "
-        "them with the digits 0 to 9"
-    )
-    if can_be_converted(table):
-        yield from table_conversion_lines(table, "cells", rule="digits")
-
-
 def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
     """Return lines with a command that writes plain numbers in columns of measurements, or []."""
     columns = [x for x in columns if x.holds_measurements or x.kind == "amount"]
@@ -174,7 +168,7 @@ def commands_for_measurements(table: Table, columns: Columns) -> list[str]:
     if not columns:
         return []
     hint, *lines = numbers_in_columns(columns, table, marks=len(columns) < FEWEST_WIDE)
-    return [f"{_no_plain_numbers(columns)}; if they are measurements, {hint}", *lines]
+    return advised(f"{_no_plain_numbers(columns)}; if they are measurements, {hint}", lines)
 
 
 def _no_plain_numbers(columns: Columns) -> str:
@@ -203,7 +197,7 @@ def numbers_in_columns(columns: Columns, table: Table, *, marks: bool = False) -
         hint += f"numbers in one unit where {listed(sorted(units), MOST_NAMED)} are units, and "
     if not are_scales:
         hint += "each number in a column of its own"
-    if not table.has_named_columns or not can_be_converted(table):
+    if not table.has_named_columns:
         return [hint]
     names = [column.name_text for column in columns]
     if are_scales:
@@ -227,7 +221,7 @@ def refuse_geometry(roles: Roles, table: Table) -> None:
         lines = [f"{table.name}: {column.shown} holds geometries, such as {quote(texts[0], 40)}"]
         if all("," not in text for text in texts):
             hint, *commands = numbers_in_columns([column], table)
-            lines = [f"{lines[0]}; {hint}", *commands]
+            lines = advised(f"{lines[0]}; {hint}", commands)
         elif table.has_named_columns:
             lines[0] += "; to write lists of points:"
             options = {"rule": "steps", "column": [column.name_text]}
@@ -285,14 +279,16 @@ def labels_of_bits(roles: Roles, table: Table) -> Iterator[str]:
     are_long = len({len(value) for value in values}) == 1
     if len(values) < 3 or not are_long or not all(map(BITS.fullmatch, values)):
         return
-    yield (
+    found = (
         f"{label.shown}: each of {counted(len(values), 'text')} of 0s and 1s is one class, such as "
         f"{values[0]}; if each digit marks a label, write lists such as [{', '.join(values[0])}]"
     )
-    if table.has_named_columns and label in table.columns and can_be_converted(table):
+    lines = list[str]()
+    if table.has_named_columns and label in table.columns:
         options = {"rule": "lists", "column": [label.name_text]}
         option = options_naming("label", [label])
-        yield from table_conversion_lines(table, "cells", option, **options)
+        lines = table_conversion_lines(table, "cells", option, **options)
+    yield from advised(found, lines)
 
 
 def _readings_of_dates(cells: Sequence[str]) -> Iterator[tuple[timedelta, str, str]]:

@@ -9,6 +9,7 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.channels import channel_doubts
 from seqtrain.proposal.checks import setting_for_missing
 from seqtrain.proposal.class_columns import refuse_columns_of_classes, refuse_columns_of_sequences
+from seqtrain.proposal.conversions import advised
 from seqtrain.proposal.countdown import countdown_doubts
 from seqtrain.proposal.doubts import (
     doubtful_marks,
@@ -108,11 +109,8 @@ def roles_of(table: Table) -> Roles:
             meaning, advice = "they are to be used", "correct this cell, for it sorts the rows"
         elif setting:
             advice = set_option(setting)
-        roles.warnings.append(
-            f"{line}. {rows} with such a cell are left out (data.bad_rows: drop); if {meaning}: "
-            f"{advice}"
-        )
-        roles.warnings += commands
+        found = f"{line}. {rows} with such a cell are left out (data.bad_rows: drop)"
+        roles.warnings += advised(f"{found}; if {meaning}: {advice}", commands)
     check_decimal_marks(roles, table)
     about_numbers = (written_in_two_ways, measurements_as_tokens)
     about_times = (countdown_doubts, unclear_dates)
