@@ -119,7 +119,7 @@ KNOWN_NAMES = {
 }
 IDS = (
     "[a-z]?id|uid|session|case|trip|key|sitzung|vorgang|[a-z]+nummer|dossier|identifiant|seance"
-    "|caso|sesion|sessao"
+    "|caso|sesion|sessao|mmsi|imo|icao|vin|isin"
 )
 CODES = "code|zip|poi|postcode|zipcode|postal|plz"
 ID_NAME = re.compile(rf"(^|[^a-z])({IDS})([^a-z]|$)")

@@ -6,6 +6,7 @@ finds one says. If a choice isn't clear, it is left to the user.
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -200,8 +201,9 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     """Return the column of the label: the one with most points that can be a label.
 
     A table of many columns may hold a series, in which several columns have most points. Text is
-    preferred among them, and then the first or last column of the table. If no column can be a
-    label, the only column of lists beside a text is the label of a multi-label task.
+    preferred among them, and then the first or last column of the table, if they aren't marks of
+    several labels beside a text. If no column can be a label, the only column of lists beside a
+    text is the label of a multi-label task.
 
     Args:
         columns: Columns to choose from.
@@ -220,7 +222,10 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     unlikely = _numbered(columns)
     candidates = [x for x in candidates if x not in unlikely] or candidates
     best = likeliest_labels(candidates)
-    if len(best) > 1 and len(columns) > FEWEST_WIDE:
+    marks = _marks(best)
+    are_marks = len(marks) >= FEWEST_ALIKE and 2 * len(marks) > len(best)
+    are_marks = are_marks and any(map(_may_be_text, columns))
+    if len(best) > 1 and len(columns) > FEWEST_WIDE and not are_marks:
         ends = [column for column in best if column in (columns[0], columns[-1])]
         best = [column for column in best if column.kind == "text"] or ends or best
     lists = [column for column in columns if column.holds_names]
@@ -237,9 +242,10 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     if candidates:
         others = [x for x in candidates if not (x in best or x.is_measured or _names_many(x))]
         lines = commands("label", [*best, *others])
-        marks = _command_for_marks(best)
+        command = _command_for_marks(best)
         # Beside other columns, two flags of a row are rarely its labels.
-        lines = [*marks, *lines] if all(map(_holds_truth_values, best)) else [*lines, *marks]
+        are_marks = are_marks or all(map(_holds_truth_values, best))
+        lines = [*command, *lines] if are_marks else [*lines, *command]
         for column in without(columns, candidates):
             if column.is_number and last_word(column) in LABEL_NAMES:
                 lines.append(f"if it is {column.shown}, write classes in place of its numbers")
@@ -331,7 +337,7 @@ def _names_many(column: ColumnProfile) -> bool:
 
 def _command_for_marks(columns: Columns) -> list[str]:
     """Return a line that advises to read columns of marks such as 0 and 1 as labels, or none."""
-    columns = [column for column in columns if _holds_truth_values(column)]
+    columns = _marks(columns)
     if len(columns) < 2:
         return []
     setting = f"data.label={flow([column.name for column in columns])}"
@@ -339,6 +345,20 @@ def _command_for_marks(columns: Columns) -> list[str]:
     if any("|" in own or not own for own in marks):
         return [f"  {set_command(setting)}  # a row can have several labels"]
     return [f"  {set_command(setting)}  # each row has one of them"]
+
+
+def _marks(columns: Columns) -> list[ColumnProfile]:
+    """Return the columns of marks such as 0 and 1: those that have them in the commonest form."""
+    marks = [column for column in columns if _holds_truth_values(column)]
+    for kind, _ in Counter(column.kind for column in marks).most_common(1):
+        return [column for column in marks if column.kind == kind]
+    return []
+
+
+def _may_be_text(column: ColumnProfile) -> bool:
+    """Return True for texts that differ from row to row, and are no codes."""
+    is_text = column.kind == "text" and column.differs
+    return is_text and not (column.has_one_shape or is_code_or_owner(column))
 
 
 def _holds_truth_values(column: ColumnProfile) -> bool:

@@ -21,6 +21,7 @@ from seqtrain.proposal.names import (
     is_code,
     is_code_or_owner,
     is_counting,
+    is_id_or_owner,
     last_word,
     may_own,
     names_owner,
@@ -247,7 +248,7 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     """
     others = [column for column in columns if column is not label and column.name != ""]
     others = [column for column in others if not column.numbers_folds]
-    varied = [column for column in others if not column.is_constant] or others
+    others = [column for column in others if not column.is_constant] or others
     texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
     texts = [x for x in texts if not x.holds_measurements]
@@ -261,7 +262,7 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
         texts = [x for x in texts if not (x.differs and x.has_one_shape)]
-    candidates = _Candidates(label, others, texts, _lists(varied, texts))
+    candidates = _Candidates(label, others, texts, _lists(others, texts))
     for rule in LIST_RULES if candidates.lists else TEXT_RULES:
         chosen = rule(candidates)
         if chosen:
@@ -454,22 +455,27 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
         is_table = is_table or any(column.kind == "time" for column in others)
     if len(others) == 1:
         is_table = is_table or is_code_or_owner(others[0])
-    if texts and is_table and all(column.is_category for column in texts):
+    if texts and is_table and all(x.repeats and x.words < FREE_WORDS for x in texts):
         values = f"{counted(texts[0].distinct, 'value')} of {quote(texts[0].name_text, 20)}"
+        numbers = [x for x in others if x.kind == "number" and not x.is_unique]
+        windows = [*_commands_for_windows(others, found.label)]
         raise DataError(
             f"--id: it looks like a row per time step ({values} in {texts[0].rows:,} rows), but no "
             "column has the same label in all rows of a sequence",
             marked("add it, or the file that has it, and name both: --id COLUMN --label COLUMN"),
-            *_commands_for_windows(texts, found.label),
-            *_command_for_numbers([x for x in others if x.kind == "number" and not x.is_unique]),
+            *(windows or _command_for_numbers(numbers)),
         )
     return []
 
 
 def _commands_for_windows(columns: Columns, label: ColumnProfile) -> Iterator[str]:
-    """Yield a command for each column whose rows stand together while the label changes."""
+    """Yield a command for each column whose rows stand together while the label changes.
+
+    It is one of words that repeat, or named like ids or owners.
+    """
     for column in columns:
-        if column.is_contiguous and not determines(column, label):
+        is_id = column.is_category or (is_id_or_owner(column) and column.repeats)
+        if is_id and column.is_contiguous and not determines(column, label):
             yield from listed_commands("id", [(column, "its rows are cut into windows")])
 
 
@@ -583,7 +589,7 @@ def _few_numbers(
             rows = f"its rows, sorted by {column.shown}, are cut into windows"
             lines += listed_commands("id", [(x, rows) for x in machines])
     if label is not None:
-        lines += _command_for_numbers(numbers)
+        lines += [*_commands_for_windows(others, label)] or _command_for_numbers(numbers)
     return lines
 
 

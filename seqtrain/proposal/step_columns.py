@@ -52,6 +52,7 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.shell import set_option
+from seqtrain.proposal.step_ids import are_long_numbers
 from seqtrain.proposal.time_kinds import (
     has_both_ends,
     has_years_last,
@@ -243,7 +244,9 @@ class StepColumns:
                 return f"one of several {self.id.shown} each"
             if reason:
                 return reason
-            if not self._holds_amounts(column) and determines(column, self.id, filled=True):
+            may_be_id = not self._holds_amounts(column)
+            may_be_id |= are_long_numbers(column) and not is_amount(column)
+            if may_be_id and determines(column, self.id, filled=True):
                 return "the id again"
         is_text = column.kind == "text" and column not in self.per_id
         if (is_text and self._is_unread_time(column)) or has_years_last(column):

@@ -204,11 +204,16 @@ def may_name_sequences(column: ColumnProfile, columns: Columns) -> bool:
     if is_named or any(map(IdRows(column.codes).are_counted_by, others)):
         return True
     times = [x for x in columns if (x.kind == "time" or is_time(x)) and not x.is_constant]
-    sizes = {len(str(value)) for value in column.values}
-    if len(sizes) > 1 or min(sizes) < DIGITS_OF_ID:
+    if not are_long_numbers(column):
         return False
     pairs = (joined_codes([column.codes, x.codes]) for x in times)
     return any(codes.max(initial=0) + 1 == column.rows for codes in pairs)
+
+
+def are_long_numbers(column: ColumnProfile) -> bool:
+    """Return True for equally long whole numbers of many digits, such as those of ships."""
+    sizes = {len(str(value)) for value in column.values if value}
+    return not column.has_decimals and len(sizes) == 1 and min(sizes) >= DIGITS_OF_ID
 
 
 def is_ordinal(column: ColumnProfile) -> bool:

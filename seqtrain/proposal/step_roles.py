@@ -101,6 +101,12 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
         likely = [label] if label is not None else likeliest_labels(possible)
         if given and len(likely) == 1:
             _check_labels(given[0], likely[0], columns, options)
+        elif given and likely:
+            raise DataError(
+                f"--label: several columns may hold the label of one {given[0].shown}, or of its "
+                "windows; choose one:",
+                *commands("label", likely),
+            )
         raise DataError(
             "--id: no such column names sequences: its values must repeat, each with one label, "
             "and several for each label; name the columns: --id COLUMN --label COLUMN"
@@ -351,7 +357,7 @@ def _check_labels(
     )
     others = without(columns, [*id.parts, label])
     has_sequence = any(map(can_be_sequence, others))
-    is_sorted = bool(options.named("order") or find_order(others, id))
+    is_sorted = bool(options.named("order") or id.is_contiguous or find_order(others, id))
     if mean >= SHORTEST_RUN or (is_sorted and not has_sequence):
         window = set_command("data.window={steps: 16, stride: 8, label: last}")
         lines = ["to cut them into windows of 16 rows, with the label of the last one:"]

@@ -354,6 +354,33 @@ def test_windows_are_advised_only_where_the_label_stays(tmp_path, monkeypatch, d
     cli("init", "a.csv", "--id", "unit_id", "-o", "d.yaml", *given, *shlex.split(option))
 
 
+GIVEN = ["--label", "solved"], ["--id", "pupil_id"]
+
+
+@pytest.mark.parametrize(("given", "chosen"), [GIVEN, GIVEN[::-1]])
+def test_answers_of_a_pupil_lead_to_windows(tmp_path, monkeypatch, draw, cli, given, chosen):
+    """A label of each row changes at nearly each of them, and a constant is no id."""
+    monkeypatch.chdir(tmp_path)
+    topics = ["Area of a Circle", "Mean", "Two Steps"]
+    rows, answers = [], 0
+    for pupil in range(30):
+        for _ in range(draw.randint(9, 24)):
+            answers += draw.randint(1, 9)
+            own = [300 + draw.randrange(50), draw.randrange(2), draw.randint(1, 4)]
+            waited, topic = draw.randint(900, 90_000), draw.choice(topics)
+            rows.append([answers, 700 + pupil, *own, waited, "linear", topic])
+    names = ["entry_id", "pupil_id", "task_id", "solved", "tries", "waited_ms", "mode", "skill"]
+    write(Path("a.csv"), names, rows)
+    refused = cli("init", "a.csv", *given, "-o", "c.yaml", code=2).err
+    assert "--id mode" not in refused
+    pattern = f"seqtrain:   seqtrain (init .*{shlex.join(chosen)})"
+    (command,) = re.findall(pattern, refused)
+    refused = cli(*shlex.split(command), code=2).err
+    cli(*shlex.split(re.findall("seqtrain (init .*data.window.*)", refused)[0]))
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.id, data.label, bool(data.window)) == ("pupil_id", "solved", True)
+
+
 def test_scattered_rows_without_an_order_are_said(tmp_path, monkeypatch, draw, cli):
     """Not where a column sorts them, or the rows of an id follow each other."""
     monkeypatch.chdir(tmp_path)
@@ -720,9 +747,28 @@ def test_numbers_of_ships_are_ids_beside_times(tmp_path, draw):
         for place, ship in enumerate(ships):
             position = [round(draw.gauss(place % 3, 1), 3), round(draw.random(), 3)]
             rows.append([f"2023-03-16 08:{minute:02d}:00", ship, *position, "xyz"[place % 3]])
-    names = ["stamp", "MMSI", "lat", "speed", "ship type"]
+    names = ["stamp", "hull", "lat", "speed", "ship type"]
     config, _ = proposed(write(tmp_path / "a.csv", names, rows), label="ship type")
-    assert (config.data.id, config.data.order) == ("MMSI", "stamp")
+    assert (config.data.id, config.data.order) == ("hull", "stamp")
+
+
+@pytest.mark.parametrize(("number", "id"), [("MMSI", "MMSI"), ("ID", "ID"), ("hull", "call")])
+def test_a_second_name_of_an_id_is_no_feature(tmp_path, draw, number, id):
+    """The column that is named like codes is the id, and the number of a thing is no number."""
+    cars = draw.sample(range(300_000, 900_000), 40)
+    rows = []
+    for place, car in enumerate(cars):
+        weight = draw.randrange(700, 3000)
+        for minute in range(9):
+            speed = round(draw.gauss(place % 2, 1), 3)
+            called = f"{name(draw)} {place}" if minute == 0 else rows[-1][0]
+            stamp = f"2023-05-02 07:{minute:02d}:00"
+            rows.append([called, car, stamp, speed, weight, "mn"[place % 2]])
+    names = ["call", number, "stamp", "speed", "mass", "kind"]
+    config, proposal = proposed(write(tmp_path / "a.csv", names, rows), label="kind")
+    assert config.data.id == id
+    assert config.data.static == {"mass": "number"}
+    assert any("(the id again)" in line for line in proposal.uses)
 
 
 def test_a_training_set_and_its_metadata_are_joined(tmp_path, draw):

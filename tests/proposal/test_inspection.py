@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from seqtrain.cli.commands.init import default_name
+from seqtrain.cli.init_commands import default_name
 from seqtrain.config import Config, parse_config
 from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, propose

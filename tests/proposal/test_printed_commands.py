@@ -14,6 +14,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
+from seqtrain.tables.delimited import DELIMITERS
 from tests.helpers.printed import commands_in, follow_printed, run_conversion, run_conversions
 from tests.proposal.test_forms import sentence, write
 from tests.tables.test_xlsx import write as write_workbook
@@ -441,3 +442,75 @@ def test_vectors_in_numbered_columns_are_doubted(tmp_path, cli):
     path = write(tmp_path / "a.csv", [*(f"t{i}" for i in range(12)), "label"], rows)
     said = cli("init", path, "-o", str(tmp_path / "c.yaml")).err
     assert "2 time steps of 12 channels" in said
+
+
+def several_labels(draw: random.Random) -> tuple[list[str], list[list[Any]]]:
+    """Return tickets of which two columns may be the label."""
+    rows = [[i // 4, sentence(draw), "cs"[i % 2], "yn"[i // 4 % 2]] for i in range(160)]
+    return ["ticket_id", "message", "sender", "solved"], rows
+
+
+def ambiguous_dates(draw: random.Random) -> tuple[list[str], list[list[Any]]]:
+    """Return steps with days that may be months."""
+    days = [f"0{1 + i % 9}/0{1 + i // 9 % 9}/2022" for i in range(300)]
+    rows = [
+        [i // 6, day, draw.random(), draw.choice("uvw"), "kl"[i // 6 % 2]]
+        for i, day in enumerate(days)
+    ]
+    return ["pump", "at", "bar", "mode", "state"], rows
+
+
+def some_marks(draw: random.Random) -> tuple[list[str], list[list[Any]]]:
+    """Return steps with a word instead of some numbers."""
+    return ["unit_id", "step", "temp", "vib", "state"], measured("off")
+
+
+def one_recording(draw: random.Random) -> tuple[list[str], list[list[Any]]]:
+    """Return steps without an id."""
+    rows = [[i, draw.random(), draw.random(), "mn"[i // 40 % 2]] for i in range(600)]
+    return ["second", "volt", "amp", "state"], rows
+
+
+@pytest.mark.parametrize("form", [several_labels, ambiguous_dates, some_marks, one_recording])
+@pytest.mark.parametrize(
+    ("file", "mark"), [("a.csv", "semicolon"), ("a.log", "comma"), ("a b.txt", "pipe")]
+)
+def test_printed_commands_keep_what_the_user_gave(tmp_path, monkeypatch, cli, form, file, mark):
+    """Each has the user's options, and the first ones can be run one after the other."""
+    monkeypatch.chdir(tmp_path)
+    names, rows = form(random.Random(form.__name__))
+    write(Path(file), names, rows, DELIMITERS[mark])
+    given = ["--set", "training.lr=0.05", "-o", "it's.yaml", "--delimiter", mark]
+    if not file.endswith(".csv"):
+        given += ["--format", "csv"]
+    if form is ambiguous_dates:
+        given += ["--label", "state"]
+    said = cli("init", file, *given, code=0 if form is ambiguous_dates else 2).err
+    printed = [words for words in commands_in(said) if words[0] == "init"]
+    assert printed
+    for words in printed:
+        assert {"training.lr=0.05", "it's.yaml", mark, *given[6:]} <= {*words}
+    first = commands_in(said)[: 1 + commands_in(said).index(printed[0])]
+    for words in first:
+        cli(*words)
+    config = parse_config(Path("it's.yaml").read_text())
+    assert config.training.lr == 0.05
+    assert prepare(config).splits["train"]
+    if "--label" in given:
+        assert (config.data.label, config.data.order) == ("state", "at")
+
+
+def test_options_of_the_old_file_are_left_out_for_a_converted_one(tmp_path, monkeypatch, cli):
+    """It is UTF-8, and the test file is converted, too."""
+    monkeypatch.chdir(tmp_path)
+    for file, first in (("a.csv", 0), ("held.csv", 8)):
+        rows = [[*row[:4], {"x": "trüb", "y": "klar"}[row[4]]] for row in measured("<0.5")]
+        names = ["unit_id", "step", "temp", "vib", "state"]
+        write(Path(file), names, rows[first:])
+        Path(file).write_bytes(Path(file).read_text().encode("latin-1"))
+    given = ["--label", "state", "--test", "held.csv", "--encoding", "latin-1"]
+    said = cli("init", "a.csv", *given, "-o", "c.yaml", code=2).err
+    follow_printed(cli, said, "--force")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.test, config.data.label) == ("held-cells.csv", "state")
+    assert {*prepare(config).preprocessing.labels} == {"trüb", "klar"}

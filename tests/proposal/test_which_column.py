@@ -412,6 +412,24 @@ def test_two_flags_are_offered_as_labels_after_other_columns(draw, cli, are_alon
     assert options.index("--set") == place
 
 
+@pytest.mark.parametrize("text", ["body", "molecule"])
+@pytest.mark.parametrize("has_blanks", [True, False])
+def test_marks_beside_a_text_are_offered_as_labels_in_one_command(draw, cli, text, has_blanks):
+    """Also beside a flag of another form, and a property."""
+    names = ["calm", "proud", "angry", "sad", "amused", "bored", "afraid"]
+    marks = [0, 0, 0, 1, ""] if has_blanks else [0, 0, 0, 1]
+    rows = []
+    for i in range(120):
+        letters = "".join(draw.choices("CNOcn()=1", k=draw.randint(20, 40)))
+        own = sentence(draw) if text == "body" else letters
+        flags = [draw.choice(["True", "False"]), draw.choice("klm")]
+        rows.append([own, f"r{i}", *flags, *draw.choices(marks, k=len(names))])
+    write(Path("a.csv"), [text, "nr", "unclear", "board", *names], rows)
+    command = printed(cli("init", "a.csv", code=2).err)[0]
+    cli(*command, "-o", "c.yaml")
+    assert (data_of().sequence, data_of().label) == (text, names)
+
+
 def test_labels_of_0s_and_1s_are_doubted_with_the_command_that_writes_lists(draw, cli):
     rows = [[sentence(draw), "".join(draw.choices("01", k=4))] for _ in range(120)]
     write(Path("a.csv"), ["text", "bits"], rows)

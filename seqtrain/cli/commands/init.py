@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from shlex import join, quote
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import typer
 
 from seqtrain.cli import options
 from seqtrain.cli.options import FORCE, OVERRIDES, argument, option
-from seqtrain.files.reading import uncompressed
 from seqtrain.tables.formats import TrainingFormat
 from seqtrain.text import printable
 
 if TYPE_CHECKING:
+    from seqtrain.cli.init_commands import Arguments
     from seqtrain.proposal import InitOptions
 
 
@@ -66,8 +65,6 @@ OUTPUT = option(
     "-o",
     "--output",
 )
-WILDCARDS = re.compile(r"[-_.]?(?:[*?]|\[[^\]]*\])+")
-"""What stands for other characters in a pattern of names, and the mark before it."""
 
 
 def init(
@@ -89,6 +86,8 @@ def init(
     force: bool = FORCE,
 ) -> None:
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
+    from seqtrain.cli.init_commands import arguments_of, completed
+    from seqtrain.errors import DataError
     from seqtrain.proposal import (
         FileLayout,
         InitOptions,
@@ -109,13 +108,16 @@ def init(
         encoding=encoding,
         pretrained=pretrained,
     )
-    if init_options.get("format") is None:
-        refuse_files_without_format(data)
-    layout = FileLayout({"train": data}, init_options)
-    for path in data:
-        data_format(path, format or "auto", layout)
-    command = printable(join(["seqtrain", *context.obj]))
-    _write_proposal(data, init_options, test, output, command, force=force)
+    user = arguments_of(context.obj[1:])
+    try:
+        if init_options.get("format") is None:
+            refuse_files_without_format(data)
+        layout = FileLayout({"train": data}, init_options)
+        for path in data:
+            data_format(path, format or "auto", layout)
+        _write_proposal(data, init_options, test, output, user, force=force)
+    except DataError as error:
+        raise DataError(*completed(error.problems, user)) from None
 
 
 def _write_proposal(
@@ -123,7 +125,7 @@ def _write_proposal(
     init_options: InitOptions,
     test: str | None,
     output: str | None,
-    command: str,
+    user: Arguments,
     *,
     force: bool,
 ) -> None:
@@ -132,47 +134,31 @@ def _write_proposal(
     If `output` is None, `default_name` names the file. If it is "-", the config is printed instead.
 
     Raises:
-        DataError: If no config can be proposed. The advice repeats the user's command.
+        DataError: If no config can be proposed.
         ConfigError: If the file exists and `force` is False, or can't be written.
     """
+    from seqtrain.cli.init_commands import completed, default_name
     from seqtrain.cli.screens.console import note, print_path, show_warning
     from seqtrain.cli.screens.init import ReadingScreen
-    from seqtrain.errors import DataError
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import propose
-    from seqtrain.proposal.options import INIT_COMMAND
     from seqtrain.runs.destination import check_destination
 
     path = output or default_name(data[0])
     screen = ReadingScreen()
     try:
+        command = printable(user.command)
         found = propose(data, init_options, test=test, progress=screen, command=command)
-    except DataError as error:
-        advice = [line.replace(INIT_COMMAND, command) for line in error.problems]
-        raise DataError(*advice) from None
     finally:
         screen.close()
     if output != "-":
         sources = [*data, *([test] if test else [])]
         check_destination(path, "file", "--output", force=force, sources=sources)
     note(*found.uses)
-    show_warning(*found.warnings)
+    show_warning(*completed(found.warnings, user, written=path))
     if output == "-":
         print(found.text, end="")
         return
     write_file(Path(path), found.text.encode())
     print_path(path)
     note(f"next: seqtrain fit {quote(path)}")
-
-
-def default_name(data: str) -> str:
-    """Return the name of the config for a data file: `reviews.yaml` for `in/reviews-*.csv.gz`.
-
-    If nothing of the name is left, as of `in/*.csv`, it is that of the folder, or `config.yaml`.
-    """
-    path = Path(uncompressed(data.rstrip("/")))
-    for part in (path.stem, *(folder.name for folder in path.parents)):
-        name = WILDCARDS.sub("", part)
-        if name.strip("."):
-            return f"{name}.yaml"
-    return "config.yaml"

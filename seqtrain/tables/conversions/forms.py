@@ -24,11 +24,14 @@ class Form:
             of `objects` may have a function of the same name in `arrays`.
         help: What the command writes.
         ending: Ending of the new name, or None for that of the old one. "" is a folder.
+        replaces_columns: True if the new file lacks columns that options of the command name, or
+            has columns in other places.
     """
 
     function: str
     help: str
     ending: str | None = None
+    replaces_columns: bool = False
 
 
 FORMS = {
@@ -37,7 +40,9 @@ FORMS = {
     "blocks": Form("lines.blocks", "Blocks between blank lines get a number each.", ".csv"),
     "cells": Form("cells.rewritten", "Cells of columns are rewritten by a rule."),
     "channels": Form("rows.channels", "Columns of a channel are joined in time.", ".csv"),
-    "chosen": Form("rows.chosen", "Only some columns are kept, without their names."),
+    "chosen": Form(
+        "rows.chosen", "Only some columns are kept, without their names.", replaces_columns=True
+    ),
     "columns": Form("lines.columns", "Blanks or marks between columns become commas.", ".csv"),
     "contents": Form("rows.contents", "Names of text files become their texts."),
     "copied": Form("folders.copied", "A file or a folder is copied without some files."),
@@ -45,15 +50,23 @@ FORMS = {
     "fields": Form("objects.fields", "Inner values of a field become fields.", ".jsonl"),
     "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
     "headers": Form("lines.headers", "A field of headers of FASTA becomes the label."),
-    "joined": Form("rows.joined", "The cells of columns are joined in a new first column."),
+    "joined": Form(
+        "rows.joined",
+        "The cells of columns are joined in a new first column.",
+        replaces_columns=True,
+    ),
     "label": Form("objects.label", "What a field tells about the class is the label.", ".jsonl"),
     "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),
     "marked": Form("lines.marked", "Blank lines get a mark."),
     "measured": Form("lines.measured", "Lines of numbers become csv.", ".csv"),
     "messages": Form("lines.messages", "Messages of a chat become rows.", ".csv"),
-    "moved": Form("lines.moved", "The last field of each row moves to the front."),
+    "moved": Form(
+        "lines.moved", "The last field of each row moves to the front.", replaces_columns=True
+    ),
     "named": Form("rows.named", "Each column gets a name of its own."),
-    "numbers": Form("rows.numbers", "Each number of a cell gets a column of its own."),
+    "numbers": Form(
+        "rows.numbers", "Each number of a cell gets a column of its own.", replaces_columns=True
+    ),
     "objects": Form("objects.rows", "Each row becomes an object of JSON.", ".jsonl"),
     "parts": Form("rows.parts", "A new last column numbers the parts of a recording."),
     "quoted": Form("lines.quoted", "Texts with delimiters or line breaks get quotes.", ".csv"),
@@ -65,8 +78,12 @@ FORMS = {
     "steps": Form("objects.steps", "Lists or arrays of channels become time steps.", ".jsonl"),
     "table": Form("lines.table", "The lines above a table are left out."),
     "tables": Form("folders.tables", "Each table inside a file becomes a file.", ""),
-    "texts": Form("rows.texts", "Columns of texts become rows with a label.", ".csv"),
-    "turned": Form("rows.turned", "Each column becomes a row with a series.", ".csv"),
+    "texts": Form(
+        "rows.texts", "Columns of texts become rows with a label.", ".csv", replaces_columns=True
+    ),
+    "turned": Form(
+        "rows.turned", "Each column becomes a row with a series.", ".csv", replaces_columns=True
+    ),
     "turns": Form("objects.turns", "Fields of the objects of a list become turns.", ".jsonl"),
     "unpickled": Form("folders.unpickled", "A pickle that you trust becomes rows.", ".jsonl"),
 }
@@ -120,13 +137,13 @@ def conversion(form: str, paths: str | Sequence[str], **options: object) -> tupl
             option. None and False leave it out. An option `output` is the name of the new file.
     """
     given = _listed(paths)
-    words = ["seqtrain", "convert", *map(_as_path, given), "--to", form]
+    words = ["seqtrain", "convert", *map(as_path, given), "--to", form]
     for name, value in options.items():
         words += _option_words(name, value)
     names = converted_names(given, form)
     if "output" in options:
         names = [str(options["output"])]
-    return shlex.join(words), shlex.join(map(_as_path, names))
+    return shlex.join(words), shlex.join(map(as_path, names))
 
 
 def conversion_lines(
@@ -202,7 +219,7 @@ def _listed(paths: str | Sequence[str]) -> Sequence[str]:
     return paths
 
 
-def _as_path(path: str) -> str:
+def as_path(path: str) -> str:
     """Return a path that isn't taken for an option."""
     if path.startswith("-"):
         return f"./{path}"
