@@ -5,7 +5,6 @@ import json
 import random
 import re
 import shlex
-import subprocess
 from glob import glob
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from tests.helpers.printed import (
     follow_printed,
     run_conversion,
     run_conversions,
-    run_line,
 )
 from tests.proposal.test_forms import draw, follow, name, proposed, recording, sentence, write
 from tests.tables.test_xlsx import write as write_workbook
@@ -642,7 +640,7 @@ def test_files_of_texts_that_are_tables_are_recordings(
             rows = [[f"10:{r // 60:02d}:{r % 60:02d}", row[0]] for r, row in enumerate(rows)]
         write(Path(f"my takes/{labels[i % 2]}_{i:02d}.txt"), [], rows, mark)
     if mark == " ":
-        follow(cli("init", "my takes", code=2).err, "seqtrain convert", cli)
+        follow(cli("init", "my takes", code=2).err, cli)
     else:
         assert "--format txt" in cli("init", "my takes", "-o", "c.yaml").err
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
@@ -780,7 +778,7 @@ def test_given_labels_of_another_number_of_texts_are_refused(
     texts[draw.randrange(1, 59)] = ""
     Path("my texts.txt").write_text("\n".join(texts) + "\n")
     refused = cli("init", "my texts.txt", labels, code=2).err
-    follow(refused, "seqtrain convert", cli)
+    follow(refused, cli)
     assert class_counts("c.yaml") == {"u": 30, "v": 30}
 
 
@@ -1190,10 +1188,8 @@ def run_commands(cli, said: str, *, first: int = 2) -> None:
     for line in lines:
         if line.startswith("seqtrain convert "):
             cli(*shlex.split(line)[1:], "--force")
-        elif line.startswith("seqtrain "):
-            cli(*shlex.split(line)[1:], "-o", "c.yaml", "--force")
         else:
-            run_line(cli, line)
+            cli(*shlex.split(line)[1:], "-o", "c.yaml", "--force")
 
 
 @pytest.mark.parametrize("given", ["the folder", "its files"])
@@ -1666,10 +1662,7 @@ def test_commands_that_rewrite_files_rewrite_all_of_them(
         elif file != "--test":
             Path(file).write_text(text)
     refused = cli("init", *files, code=2).err
-    *writing, reading = re.findall(r"^seqtrain:   (.*)", refused, re.M)
-    for line in writing:
-        subprocess.run(line, shell=True, check=True)
-    cli(*shlex.split(reading)[1:], "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.test is not None
     assert {name: len(x) for name, x in prepare(config).splits.items()}["test"] == 60
