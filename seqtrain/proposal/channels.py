@@ -108,6 +108,8 @@ def channels_first(table: Table, roles: Roles, facts: Facts) -> list[str]:
     are_lists = roles.id is None and {x.kind for x in roles.sequence} == {"series"}
     if not (are_arrays or are_lists) or channels <= max(steps, 1) or median < steps:
         return []
+    if table.step_columns and roles.id is not None and len({*np.bincount(roles.id.codes)}) > 1:
+        return []
     found = f"{table.name}: {counted(steps, 'time step')} of {channels} channels"
     lines = [f"{found}; if the channels come first in each, write them last"]
     if 1 < len(roles.sequence) < FEWEST_WIDE:

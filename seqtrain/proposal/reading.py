@@ -203,8 +203,10 @@ def read_table(
         table.dialect = replace(table.dialect, quotes=form.quotes or None)
     if table.is_delimited:
         first = find_header(table, is_train=is_train and not layout.joins)
-    if format == "npz" and options.named("id") == [FILE]:
-        table.step_columns = step_columns(open_source(path, dialect).files()[0])
+    if format == "npz":
+        first_file, *others = source_for(files, dialect, layout).files()
+        if others or options.named("id") == [FILE]:  # such files lack labels
+            table.step_columns = step_columns(first_file)
     _read(table, files, progress, is_train=is_train)
     undecodable = undecodable_rows(table)
     are_guessed = any(NOT_UTF_8 in problem for problem in undecodable)

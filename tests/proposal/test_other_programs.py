@@ -16,8 +16,9 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
 from seqtrain.tables.other_programs import CONVERSIONS
-from tests.helpers.printed import printed_lines, run_conversions
+from tests.helpers.printed import commands_in, printed_lines, run_conversions
 from tests.proposal.test_forms import draw, name, recording, sentence, write
+from tests.proposal.test_layouts import class_counts
 
 __all__ = ["draw"]
 
@@ -26,10 +27,7 @@ def converted(cli: Any, path: str, *options: str) -> dict[str, int]:
     """Run the commands that `init` prints about a file, and return the rows of each class."""
     refused = cli("init", path, "-o", "c.yaml", code=2).err
     cli(*run_conversions(cli, refused), *options, "-o", "c.yaml")
-    data = prepare(parse_config(Path("c.yaml").read_text()))
-    classes = list(data.preprocessing.labels)
-    labels = np.concatenate([store.labels for store in data.splits.values()])
-    return {classes[each]: int((labels == each).sum()) for each in np.unique(labels)}
+    return class_counts("c.yaml")
 
 
 @pytest.mark.parametrize("ending", CONVERSIONS)
@@ -49,8 +47,8 @@ def test_files_that_a_package_reads_are_refused_by_name_if_it_cannot(
     assert [each.name for each in Path().iterdir()] == ["in"]
 
 
-def write_sound(path: Path, draw: random.Random, pitch: float) -> None:
-    time = np.arange(8000) / 16000
+def write_sound(path: Path, draw: random.Random, pitch: float, seconds: float = 0.5) -> None:
+    time = np.arange(0, seconds, 1 / 16000)
     loud = np.sin(2 * np.pi * pitch * time) * 8000 + np.array([draw.gauss(0, 99) for _ in time])
     path.parent.mkdir(parents=True, exist_ok=True)
     with wave.open(str(path), "wb") as sound:
@@ -71,6 +69,21 @@ def test_sound_in_folders_becomes_bands_of_frequency(tmp_path, monkeypatch, cli)
     assert first.shape == (25, 20)
     assert {*first.argmax(1)} == {1}  # 200 Hz each: 300 Hz
     assert {*second.argmax(1)} <= {9, 10}
+
+
+def test_sound_with_codes_in_names_leads_on_to_a_command_for_each_part(tmp_path, monkeypatch, cli):
+    """Short sounds of unequal lengths have fewer steps than bands, which come last."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(5)
+    for i in range(16):
+        path = Path(f"my words/02-{i % 2 + 4:02d}-{i // 2:02d}.wav")
+        write_sound(path, draw, 300, 0.3 if i > 3 else 0.2)
+    new = cli(*run_conversions(cli, cli("init", "my words", code=2).err), code=2).err
+    kind, take = commands_in(new)
+    assert "channels come first" not in cli(*kind, "-o", "kind.yaml").err
+    assert class_counts("kind.yaml") == {"04": 8, "05": 8}
+    cli(*take, "-o", "take.yaml")
+    assert len(class_counts("take.yaml")) == 8
 
 
 @pytest.mark.parametrize("lengths", ["equal", "different"])
