@@ -25,10 +25,11 @@ from seqtrain.proposal.file_names import (
     num_lines,
     odd_name,
     split_of,
+    splits_of,
     two_levels,
     words_of,
 )
-from seqtrain.proposal.first_lines import begin_with_labels
+from seqtrain.proposal.first_lines import begin_with_labels, first_lines
 from seqtrain.proposal.joined_ids import MOST_COLUMNS, MOST_PARTS
 from seqtrain.proposal.label_files import (
     label_file,
@@ -37,7 +38,7 @@ from seqtrain.proposal.label_files import (
     refuse_other_names,
 )
 from seqtrain.proposal.options import FileLayout, InitOptions
-from seqtrain.proposal.profile import ColumnProfile, JoinedColumn, joined_column
+from seqtrain.proposal.profile import REPEATS, ColumnProfile, JoinedColumn, joined_column
 from seqtrain.proposal.reading import ReadingProgress, read_alone, read_table
 from seqtrain.proposal.recordings import has_label_column, have_label, recordings_of, with_pattern
 from seqtrain.proposal.roles import set_command
@@ -45,6 +46,7 @@ from seqtrain.proposal.shell import init_line
 from seqtrain.proposal.table import Table
 from seqtrain.tables.arrays import labels_file
 from seqtrain.tables.blocks import INPUT_WORDS, LABEL, SPLIT_NAMES, TARGET_WORDS
+from seqtrain.tables.cells import is_number
 from seqtrain.tables.conversions.forms import conversion, conversion_lines
 from seqtrain.tables.formats import columns_of_format, resolve_format
 from seqtrain.tables.join import ROW, begins_with_names, column_of, key_columns
@@ -69,6 +71,8 @@ FEWEST_SHARED = 0.1
 """Smallest share of the keys of one table that are in the other one, if they aren't numbers."""
 FEWEST_NUMBER_KEYS = 20
 """Fewest numbers that are keys, where most keys of the other table aren't among them."""
+MOST_PARALLEL = 8
+"""Largest number of files whose lines are compared with those of a file of texts."""
 MOST_LABEL_FILES = 4
 """Largest number of files that are compared with the names of recordings."""
 
@@ -115,6 +119,47 @@ def without_targets(files: Sequence[str]) -> list[str]:
         if found:
             targets.update(_owner_files(path))
     return [path for path in files if path not in targets]
+
+
+def only_texts(files: Sequence[str]) -> list[str]:
+    """Return the only file of which all others may have a label per line, or the files.
+
+    Args:
+        files: Files, or one folder.
+    """
+    found = list(files)
+    if len(files) == 1 and os.path.isdir(files[0]):
+        found, folders = inside(files[0])
+        if folders:
+            return list(files)
+    if not 2 <= len(found) <= MOST_PARALLEL:
+        return list(files)
+    texts = [path for path in found if labels_of_lines(path, found)]
+    return texts if len(texts) == 1 else list(files)
+
+
+def labels_of_lines(path: str, others: Sequence[str]) -> list[str]:
+    """Return the .txt files that have a label for each line of a .txt file of texts.
+
+    A label is one word, and comes again. The names of the files differ in one word, and none of the
+    texts has a label before a tab.
+    """
+    files = [x for x in (path, *others) if os.path.isfile(x) and resolve_format(x, "auto") == "txt"]
+    beside = [x for x in files[1:] if len(words_of(path) ^ words_of(x)) == 2]
+    if path not in files or not 0 < len(beside) <= MOST_PARALLEL:
+        return []
+    lines = first_lines(path) or [""]
+    if any("\t" in line for line in lines) or all(map(is_number, lines[0].split())):
+        return []
+    size = num_lines(path, blank=True)
+    aligned = [x for x in beside if num_lines(x, blank=True) == size]
+    found = []
+    for other in aligned:
+        labels = first_lines(other)
+        are_words = all(len(line.split()) == 1 for line in labels)
+        if are_words and 2 <= len(set(labels)) <= len(labels) / REPEATS:
+            found.append(other)
+    return found
 
 
 class _FilesBeside:
@@ -197,6 +242,8 @@ def recognise_pair(layout: FileLayout, progress: ReadingProgress) -> list[Choice
         return []
     targets = _FilesBeside(loose, TARGET_WORDS).of(path)
     targets = _with_further_words(path, targets, loose)
+    if not targets and not loose:
+        targets = labels_of_lines(path, inside(folder)[0])
     if not targets and not loose:
         may_lack = is_input and columns_of_format(format) != "none"
         if may_lack and not has_label_column(path, progress):
@@ -354,7 +401,7 @@ def joined_by_key(
             return None
     names = {NUMBER_IN_NAME.sub("0", path) for path in files}
     are_files = all(map(os.path.isfile, files))
-    splits = {split_of(path) or "train" for path in files}
+    splits = set(splits_of(files))
     if not are_files or len(files) != 2 or len(names) < 2 or splits != {"train"}:
         return None
     tables = [read_alone(path, progress) for path in files]

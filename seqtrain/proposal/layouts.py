@@ -40,6 +40,7 @@ from seqtrain.proposal.first_lines import (
 from seqtrain.proposal.label_files import label_file, pattern_of
 from seqtrain.proposal.label_layouts import (
     joined_by_key,
+    only_texts,
     pairs_inside,
     recognise_label_file,
     recognise_pair,
@@ -139,7 +140,7 @@ def _layout_of(
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:
             return labelled
-    given, files = files, without_targets(files) or files
+    given, files = files, only_texts(without_targets(files) or files)
     splits = None
     if test is None:
         joined = joined_by_key(files, options, progress)

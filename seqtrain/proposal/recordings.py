@@ -262,7 +262,7 @@ def refuse_paths_as_labels(layout: FileLayout, progress: ReadingProgress) -> Non
     patterns = _path_patterns(recordings, progress) if recordings else []
     if are_groups(folders_of(recordings)):  # the user wants to tell persons apart
         patterns.insert(0, folder_pattern(1))
-    lines = commands_for_patterns(layout, patterns)
+    lines = commands_for_patterns(layout, patterns, "--label", LABEL)
     if lines:
         found = f"--label: {label} isn't a column; if a part of the paths is the label:"
         raise DataError(found, *lines)
@@ -304,10 +304,18 @@ def partition_pattern(files: Sequence[str]) -> str | None:
     return "".join(f"{name}=(?P<{name}>[^/]*)/" for name in names) + "[^/]+$"
 
 
-def commands_for_patterns(layout: FileLayout, patterns: Sequence[str]) -> list[str]:
-    """Return a line with a command for each value of data.path that the files may have."""
+def commands_for_patterns(layout: FileLayout, patterns: Sequence[str], *options: str) -> list[str]:
+    """Return a line with a command for each value of data.path that the files may have.
+
+    Args:
+        layout: The layout of the files.
+        patterns: Values of data.path.
+        options: Further options of each command.
+    """
     files = names_of(layout.splits["train"])
-    return [init_line(*files, "--set", f"data.path={flow(pattern)}") for pattern in patterns]
+    return [
+        init_line(*files, "--set", f"data.path={flow(pattern)}", *options) for pattern in patterns
+    ]
 
 
 def recordings_of_splits(files: Sequence[str], progress: ReadingProgress) -> Splits | None:

@@ -11,10 +11,16 @@ import numpy as np
 from seqtrain.errors import DataError
 from seqtrain.proposal.conversions import table_conversion_lines
 from seqtrain.proposal.divisions import refuse_blanks, refuse_labels_before_blanks, refuse_marks
-from seqtrain.proposal.first_lines import FIRST_LINES, first_blocks, first_lines
+from seqtrain.proposal.first_lines import FIRST_LINES, first_blocks, first_lines, holds_numbers
 from seqtrain.proposal.header import has_header, tells_labels
 from seqtrain.proposal.profile import ColumnProfile
-from seqtrain.proposal.ragged import RAGGED, has_label_last, list_start, names_ragged_rows
+from seqtrain.proposal.ragged import (
+    RAGGED,
+    has_label_last,
+    labels_at,
+    list_start,
+    names_ragged_rows,
+)
 from seqtrain.proposal.shell import converting
 from seqtrain.proposal.table import Table, TableBuilder
 from seqtrain.proposal.unquoted import refuse_unquoted
@@ -55,9 +61,9 @@ def format_of_lines(table: Table) -> str:
     form = form_of_file(table.path, replace(table.dialect, blank_lines=True))
     if form.is_below_others:
         return "tsv" if form.delimiter == "\t" else "csv"
-    below = list(dropwhile(lambda line: line.startswith("#") and "\t" not in line, lines))
-    counts = {line.count("\t") for line in below}
-    if len(below) < len(lines) and len(counts) == 1 and counts != {0}:
+    rows = list(dropwhile(lambda line: line.startswith("#") and "\t" not in line, lines))
+    counts = {line.count("\t") for line in rows}
+    if len(rows) < len(lines) and len(counts) == 1 and counts != {0}:
         return "tsv"  # comments above a table
     fields = [line.split("\t") for line in lines]
     if lines and all(len(line) == 2 for line in fields):
@@ -66,18 +72,32 @@ def format_of_lines(table: Table) -> str:
             return "tsv"
         return "txt"
     if any("\t" in line for line in lines):
-        numbers, widths = sum(map(is_number, fields[-1])), {*map(len, fields)}
-        are_numbers = len(widths) == 1 and numbers > 1 and numbers >= len(fields[-1]) - 1
-        if are_numbers or table.options.get("header") or has_label_last(fields):
+        if table.options.get("header") or has_label_last(fields) or _are_columns(table, fields):
             return "tsv"
         return "txt"
     for mark in ";,|":
+        above, *below = [line.count(mark) for line in lines]
+        is_even = len({*below}) == 1 and below[0] - above in (0, 1)  # R names no column of rows
+        if is_even and below[0] > 0 and holds_numbers(table.path):
+            return "csv"
         counts = {line.count(mark) for line in lines}
         is_table = len(counts) == 1 and counts != {0} and len(lines) > 1
         for side in (0, 2):  # the label is first or last
             if is_table and len({_ends(line, mark)[side] for line in lines}) <= len(lines) / 2:
                 return "csv"
     return "txt"
+
+
+def _are_columns(table: Table, fields: Sequence[Sequence[str]]) -> bool:
+    """Return True if the fields between tabs of a .txt file are columns, and no label and a text.
+
+    All lines have equally many. Others than the first are numbers, or no label is first, or the
+    first line names them.
+    """
+    if len({*map(len, fields)}) > 1:
+        return False
+    has_numbers = any(map(is_number, fields[-1][1:]))
+    return has_numbers or not labels_at(fields, 0) or _has_names(table)
 
 
 def _has_names(table: Table) -> bool:

@@ -1402,6 +1402,37 @@ def test_the_first_class_of_a_txt_file_of_tabs_is_no_name(tmp_path, draw):
     assert "60 rows, 2 classes" in proposal.text
 
 
+@pytest.mark.parametrize("form", ["names", "codes first", "no names"])
+def test_columns_between_tabs_of_a_txt_file(tmp_path, draw, form):
+    """Columns are named, or the first one has codes, or numbers are beside texts."""
+    rows = []
+    for i in range(60):
+        label, text = "ab"[i % 2], sentence(draw, "ab"[i % 2])
+        rows.append([9000 + i, label, text] if form == "codes first" else [label, 7000 + i, text])
+    names = ["Grade", "#1 Nr", "#1 Note"] if form == "names" else []
+    config, proposal = proposed(write(tmp_path / "a.txt", names, rows, "\t"))
+    assert config.data.format == "tsv"
+    expected = {"names": ("Grade", "#1 Note"), "codes first": (1, 2), "no names": (0, 2)}[form]
+    assert (config.data.label, config.data.sequence) == expected
+    assert "60 rows, 2 classes" in proposal.text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_classes_before_texts_in_files_of_another_ending(
+    tmp_path, monkeypatch, draw, cli, encoding
+):
+    monkeypatch.chdir(tmp_path)
+    files = {"asked_train.label": 60, "asked_test.label": 20}
+    for file, size in files.items():
+        lines = [f"{'XY'[i % 2]}:{'ab'[i % 2]} {sentence(draw, 'café')} ?\n" for i in range(size)]
+        Path(file).write_bytes("".join(lines).encode(encoding))
+    refused = cli("init", *files, code=2).err
+    follow(refused, "seqtrain convert", cli)
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert sorted(data.preprocessing.labels) == ["X:a", "Y:b"]
+    assert len(data.splits["test"]) == 20
+
+
 def test_commas_between_thousands_in_few_cells_are_read(tmp_path, draw):
     id, when, one, state = (name(draw) + x for x in "abcd")
     rows = []

@@ -379,7 +379,7 @@ def test_labels_of_recordings_alone_are_refused_with_a_command(tmp_path, monkeyp
     write_recordings(draw, "stems", "list.csv")
     refused = cli("init", "list.csv", "--label", "activity", "-o", "c.yaml", code=2).err
     (command,) = re.findall(r"seqtrain (init rec.*)", refused)
-    cli(*shlex.split(command), "--label", "activity", "-o", "c.yaml")
+    cli(*shlex.split(command))
 
 
 def test_keys_of_several_files_are_counted_together(tmp_path, monkeypatch, draw, cli):
@@ -973,7 +973,8 @@ def test_files_of_a_subject_each_are_sequences_by_the_printed_command(
     code = 2 if channels == 2 else 0
     said = cli("init", *files, "-o", "c.yaml", code=code).err
     (command,) = re.findall(r"^(?:seqtrain: )?  seqtrain (init .* --id file)", said, re.M)
-    assert shlex.split(command)[1:-2] == (["our runs/*.csv"] if given == "one file" else files)
+    read = ["our runs/*.csv"] if given == "one file" else files
+    assert shlex.split(command)[1 : 1 + len(read)] == read
     cli(*shlex.split(command), "-o", "c.yaml", "--force")
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.id == "file"
@@ -1643,6 +1644,48 @@ def test_texts_and_labels_of_each_split_are_joined(tmp_path, monkeypatch, draw, 
     assert found == {"train": 60, "validation": 24, "test": 20}
     assert len(data.preprocessing.labels) == 3
     assert any("irony/mapping.txt" in line for line in proposal.uses)
+
+
+@pytest.mark.parametrize("given", ["folder", "files", "file"])
+@pytest.mark.parametrize("others", [["topic"], ["topic", "act", "emotions"]])
+def test_parallel_files_of_texts_and_labels_are_no_classes(
+    tmp_path, monkeypatch, draw, cli, given, others
+):
+    """`topic` and `act` have a label per line, `emotions` has a list."""
+    monkeypatch.chdir(tmp_path)
+    size = 80
+    write(Path("chats_words.txt"), [], [[sentence(draw, "uv"[i % 2])] for i in range(size)])
+    for kind in others:
+        length = 3 if kind == "emotions" else 1
+        rows = [[" ".join(str((i + k) % 2) for k in range(length))] for i in range(size)]
+        write(Path(f"chats_{kind}.txt"), [], rows)
+    files = {"folder": ["."], "file": ["chats_words.txt"]}.get(given) or sorted(glob("*.txt"))
+    if len(others) > 1:
+        refused = cli("init", *files, code=2).err
+        commands = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+        assert len(commands) == 2
+        cli(*shlex.split(commands[-1]), "-o", "c.yaml")
+    else:
+        cli("init", *files, "-o", "c.yaml")
+    assert parse_config(Path("c.yaml").read_text()).data.label == "chats_topic"
+    assert class_counts("c.yaml") == {"0": 40, "1": 40}
+
+
+@pytest.mark.parametrize("rows_are_named", [False, True])
+def test_tables_in_txt_of_two_splits(tmp_path, monkeypatch, draw, cli, rows_are_named):
+    """R writes no name above the names of the rows."""
+    monkeypatch.chdir(tmp_path)
+    for file, size in {"roomtraining.txt": 40, "roomtest.txt": 12}.items():
+        rows = []
+        for trial in range(size):
+            rows += [[trial, *row, "uv"[trial % 2]] for row in recording(draw, trial % 2)]
+        if rows_are_named:
+            rows = [[at, *row] for at, row in enumerate(rows, start=1)]
+        write(Path(file), ["trial", "ax", "ay", "state"], rows)
+    cli("init", "roomtraining.txt", "roomtest.txt", "--id", "trial", "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.format, config.data.label) == ("csv", "state")
+    assert len(prepare(config).splits["test"]) == 12
 
 
 @pytest.mark.parametrize("names", [("a_TRAIN.txt", "a_TEST.txt"), ("it's.txt", "--test", "b.txt")])
