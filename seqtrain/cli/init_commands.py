@@ -107,6 +107,8 @@ def completed(lines: Sequence[str], user: Arguments, *, written: str | None = No
             own.files = user.files
         else:
             options = _options_for(own.files, user, conversion)
+        if "(?P<label>" in str(own.options.get("data.path")):
+            own.options.setdefault("data.label", [])  # the label is in the names of files
         own.options = {**options, **own.options}
         if written is not None and own.files and own.output == written:
             own.options["force"] = ["--force"]

@@ -56,6 +56,7 @@ from seqtrain.proposal.profile import REPEATS, without
 from seqtrain.proposal.reading import ReadingProgress, read_alone
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
+    as_table,
     commands_for_patterns,
     have_label,
     name_patterns,
@@ -160,6 +161,7 @@ def _layout_of(
         return partitioned or layout
     if isinstance(layout.splits["train"], str) and options.get("format") is None:
         _refuse_text_recordings(layout.splits["train"])
+    layout = as_table(layout, progress)
     recognisers = RECOGNISERS
     if options.named("label"):
         refuse_paths_as_labels(layout, progress)
@@ -597,7 +599,9 @@ def commands_for_files(table: Table) -> list[str]:
         return []
     if layout.options.named("id") not in ([], [FILE]):
         return []
-    files = recordings_of(given) or [path for name in given for path in matching_files(name)]
+    files = recordings_of(given, layout.options) or [
+        path for name in given for path in matching_files(name)
+    ]
     found = "if the rows of each file are a sequence:"
     if len(files) > 1:
         possible = [x for x in table.columns if x.can_be_label]

@@ -296,3 +296,26 @@ def test_json_without_its_end_is_named(tmp_path, cli, form):
         code = 2 * is_cut
         said = cli("init", str(file), "-o", str(tmp_path / f"{lost}.yaml"), code=code).err
         assert ("end is missing" in said) == is_cut
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("places", [(7, 8), (200, 201), (3, 359)])
+@pytest.mark.parametrize("number", ["{:.2f}", "a decimal comma"])
+def test_rows_with_a_separator_too_many_are_named(tmp_path, monkeypatch, cli, mark, places, number):
+    """They show no lines above a table, and may be left out."""
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(15), list[list[str]]()
+    for at in range(360):
+        heat = f"{draw.gauss(0, 1):.2f}"
+        if number != "{:.2f}" and mark != ",":
+            heat = heat.replace(".", ",")
+        rows.append([f"u{at // 9}", str(at % 9), heat, draw.choice("xy"), "pq"[at // 9 % 2]])
+    for place in places:
+        rows[place].insert(1, "")
+    write(Path("a.csv"), ["unit_id", "t", "heat", "valve", "state"], rows, mark)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    assert re.findall(r"a\.csv:(\d+):", refused) == [str(place + 2) for place in places]
+    (command,) = re.findall("seqtrain (init .*bad_rows.*)", refused)
+    cli(*shlex.split(command))
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert sum(map(len, data.splits.values())) == 40 - len({place // 9 for place in places})
