@@ -1427,7 +1427,7 @@ def test_classes_before_texts_in_files_of_another_ending(
         lines = [f"{'XY'[i % 2]}:{'ab'[i % 2]} {sentence(draw, 'café')} ?\n" for i in range(size)]
         Path(file).write_bytes("".join(lines).encode(encoding))
     refused = cli("init", *files, code=2).err
-    follow(refused, "seqtrain convert", cli)
+    follow(refused, cli)
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sorted(data.preprocessing.labels) == ["X:a", "Y:b"]
     assert len(data.splits["test"]) == 20
