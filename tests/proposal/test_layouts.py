@@ -1580,6 +1580,33 @@ def test_files_of_a_split_in_several_formats_are_read_once(
     assert f"Pulse/Pulse_TEST.{endings[0 if read == 'ts' else 1]}" in said
 
 
+def test_channels_of_relational_arff_are_read_from_the_file_of_all(
+    tmp_path, monkeypatch, draw, cli
+):
+    """As archives of UEA hold them, beside a file for each channel."""
+    monkeypatch.chdir(tmp_path)
+    channels = draw.randint(2, 4)
+    names = "".join(f"  @attribute t{step} numeric\n" for step in range(9))
+    head = f"@relation W\n@attribute W relational\n{names}@end W\n@attribute kind {{u,v}}\n@data\n"
+    write_archive(Path("Waves"), ["arff"], draw)
+    for split in ("TRAIN", "TEST"):
+        Path(f"Waves/Pulse_{split}.arff").rename(f"Waves/WavesDimension1_{split}.arff")
+        rows = ""
+        for i in range(24):
+            series = [[f"{draw.gauss(i % 2, 1):.2f}" for _ in range(9)] for _ in range(channels)]
+            rows += "'" + r"\n".join(map(",".join, series)) + f"','{'uv'[i % 2]}'\n"
+        Path(f"Waves/Waves_{split}.arff").write_text(head + rows)
+    cli("init", "Waves", "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert class_counts("c.yaml") == {"u": 24, "v": 24}
+    for store in data.splits.values():
+        assert store.values.shape == (9 * len(store), channels)
+    fast = ["--set", "training.max_epochs=1", "--set", "model.hidden_size=4"]
+    cli("fit", "c.yaml", *fast, "--run-dir", "run")
+    predicted = cli("predict", "Waves/Waves_TEST.arff", "--run", "run").out.splitlines()
+    assert len(predicted) == 25
+
+
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 @pytest.mark.parametrize("given", ["", "--format"])
 @pytest.mark.parametrize("inner", ["data", "some/set"])
