@@ -6,7 +6,6 @@ import json
 import random
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -52,20 +51,6 @@ def convert_printed(refused: str, cli: Any, source: str) -> Path:
     """Run the first printed conversion, and return the file it writes. The source stays."""
     content = Path(source).read_bytes()
     (written,) = run_conversion(cli, refused)
-    assert Path(source).read_bytes() == content
-    return Path(written)
-
-
-def run_printed(cli: Any, refused: str, program: str, source: str) -> Path:
-    """Run the first printed command with a word, and return the file it writes."""
-    before = {path.name for path in Path().iterdir()}
-    content = Path(source).read_bytes()
-    command = re.findall(rf"seqtrain:   (.*\b{program}\b.*)", refused)[0]
-    if program == "convert":
-        cli(*shlex.split(command)[1:])
-    else:
-        subprocess.run(command, shell=True, check=True)
-    (written,) = {path.name for path in Path().iterdir()} - before
     assert Path(source).read_bytes() == content
     return Path(written)
 
@@ -125,11 +110,11 @@ def test_commands_of_other_forms(tmp_path, monkeypatch, cli, file):
     blocks = ["".join(each) for each in lines]
     given.write_text("\n".join(blocks))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    written = run_printed(cli, refused, "convert", file)
+    written = convert_printed(refused, cli, file)
     cli("init", written, "--id", 0, "--label", 2, "-o", "c.yaml", "--force")
     given.write_text("".join(f"{label} {words}\n" for label, words in rows))
     refused = cli("init", file, "--format", "txt", "-o", "d.yaml", code=2).err
-    cli("init", run_printed(cli, refused, "convert", file), "-o", "d.yaml")
+    cli("init", convert_printed(refused, cli, file), "-o", "d.yaml")
 
 
 @pytest.mark.parametrize("file", ["a.csv", "it's \\n.tsv", "a;b.csv", "sheet.xlsx"])
@@ -255,7 +240,7 @@ def test_ragged_fields_between_tabs_with_the_label_last(tmp_path, monkeypatch, c
     rows = [[*draw.choices("abcd", k=draw.randint(3, 9)), "vw"[i % 2]] for i in range(80)]
     write(Path("a.txt"), [], rows, "\t")
     refused = cli("init", "a.txt", code=2).err
-    cli("init", run_printed(cli, refused, "convert", "a.txt"), "-o", "c.yaml")
+    cli("init", convert_printed(refused, cli, "a.txt"), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert {*prepare(config).preprocessing.labels} == {"v", "w"}
 
@@ -288,7 +273,7 @@ def test_texts_with_delimiters_are_written_in_quotes(
     file = "a.tsv" if mark == "\t" else "a.csv"
     Path(file).write_text("\n".join(lines).lstrip("\n") + "\n")
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    cli("init", run_printed(cli, refused, "convert", file), "-o", "c.yaml")
+    cli("init", convert_printed(refused, cli, file), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     expected = (order.index("words"), order.index("way"))
     assert (config.data.sequence, config.data.label) == (("words", "way") if names else expected)

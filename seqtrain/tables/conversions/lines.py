@@ -7,9 +7,10 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import Any
 
 from seqtrain.errors import ConfigError
-from seqtrain.tables.delimited import DELIMITERS
+from seqtrain.tables.delimited import COMMENTS, DELIMITERS
 from seqtrain.tables.opening import LINE_BYTES
 from seqtrain.text import one_of, quote
 
@@ -19,6 +20,8 @@ RULE = re.compile(r"[-+|:=\s]*[-=]{3}[-+|:=\s]*")
 """A line of dashes above, in or below a table."""
 BAR = "|"
 """Mark between columns of tables that may have frames."""
+BETWEEN_NUMBERS = re.compile(r"[\s,;|]+")
+"""What stands between numbers of a line."""
 LABELS_LAST = re.compile(r"(.*?\S)\s+((?:__label__\S+\s*)+)")
 """A line of a text with its labels, as fastText writes them, after it."""
 PLACES = {
@@ -157,6 +160,21 @@ def marked(lines: Iterable[str], *, mark: str = "-") -> Iterator[str]:
     """Yield lines with a mark in place of blank lines."""
     for line in lines:
         yield line if line.strip() else mark
+
+
+def measured(lines: Iterable[str], *, points: bool = False) -> Iterator[str]:
+    """Yield csv for lines of numbers with blanks, semicolons or bars between.
+
+    Args:
+        lines: The lines. Blank ones and comments are left out.
+        points: True if commas separate numbers, too. Otherwise they are decimal marks.
+    """
+    for line in lines:
+        if not line.strip() or line.startswith(COMMENTS):
+            continue
+        if not points:
+            line = line.replace(",", ".")
+        yield ",".join(BETWEEN_NUMBERS.split(line.strip()))
 
 
 def messages(lines: Iterable[str]) -> Iterator[str]:
@@ -311,7 +329,7 @@ def table(
     yield from chain(above, lines)
 
 
-def as_csv(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def as_csv(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """Yield rows of csv, without line ends."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
