@@ -19,7 +19,7 @@ FLAGS = {"--force", "--header", "--no-header", "--flags", "--points"}
 """Options of `init` and `convert` without a value."""
 OF_BYTES = {"encoding", "data.encoding", "sheet", "data.sheet"}
 """Keys that don't hold for a converted file, which is UTF-8 and has one sheet."""
-OF_FORMAT = {"data.format", "data.delimiter", "data.header"}
+OF_FORMAT = {"data.format", "data.delimiter", "data.header", "data.path"}
 """Keys that hold for a converted file only if it has the format of the old one."""
 WILDCARDS = re.compile(r"[-_.]?(?:[*?]|\[[^\]]*\])+")
 """What stands for other characters in a pattern of names, and the mark before it."""
@@ -107,6 +107,8 @@ def completed(lines: Sequence[str], user: Arguments, *, written: str | None = No
             own.files = user.files
         else:
             options = _options_for(own.files, user, conversion)
+        if "(?P<label>" in str(own.options.get("data.path")):
+            own.options.setdefault("data.label", [])  # the label is in the names of files
         own.options = {**options, **own.options}
         if written is not None and own.files and own.output == written:
             own.options["force"] = ["--force"]

@@ -147,13 +147,19 @@ def _are_all(reasons: Sequence[str], problems: Sequence[str]) -> bool:
 def classes_of_bad_rows(table: Table, roles: Roles, facts: Facts) -> set[str]:
     """Return the labels that only rows have that can't be read.
 
-    A label must occur in two such rows: in a row with too many fields, it may be part of a text.
-    The name of the column is no label of a header that comes again.
+    A label must occur in two such rows: in a row with too many fields, it may be part of a text, or
+    a value of the column beside it. The name of the column is no label of a header that comes
+    again.
     """
     cells = table.bad_cells.get(roles.label.name, [])
     counts = Counter(cell.strip() for cell in cells if isinstance(cell, str))
     counts.pop(str(roles.label.name), None)
-    return {x for x, count in counts.items() if x and count > 1 and x not in facts.classes}
+    found = {x for x, count in counts.items() if x and count > 1 and x not in facts.classes}
+    if found and roles.label in table.columns:
+        at = table.columns.index(roles.label)
+        for column in table.columns[max(0, at - 1) : at + 2]:
+            found.difference_update(map(str, column.values))
+    return found
 
 
 def check_classes(found: Findings) -> None:

@@ -35,6 +35,7 @@ from seqtrain.proposal.roles import (
     tells_label,
 )
 from seqtrain.proposal.shell import set_option
+from seqtrain.proposal.step_ids import MOST_MISTAKEN
 from seqtrain.proposal.table import Table
 from seqtrain.sequences.sources import files_of
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
@@ -288,6 +289,22 @@ def scattered_rows(id: ColumnProfile | None, config: Config) -> Iterator[str]:
         f"rows of one {id.shown} are scattered over the file, and used in its order: if they are "
         "shuffled, what grows or drifts within them is lost; name the column that sorts them in "
         "data.order (init --order)"
+    )
+
+
+def blank_labels(roles: Roles, table: Table) -> Iterator[str]:
+    """Yield a warning about a few blank labels in sequences that have one in all other rows."""
+    id, label = roles.id, roles.label
+    if id is None or roles.window is not None or label not in table.columns:
+        return
+    labelled = np.unique(id.codes[~label.is_blank])
+    rows = np.flatnonzero(label.is_blank & np.isin(id.codes, labelled))
+    if not 0 < len(rows) <= MOST_MISTAKEN * table.rows:
+        return
+    lines = [f"line {line}" for line in table.lines[rows].tolist()]
+    yield (
+        f"{table.name}: {label.shown} is blank on {listed(lines)}; such a row has the label of the "
+        "other rows of its sequence"
     )
 
 

@@ -18,6 +18,8 @@ MOST_LINES = 64
 """Largest number of lines above a table."""
 FIRST_TIME = 1e9
 """A Unix time of the year 2001. Files of recordings begin with later ones."""
+MOST_EQUAL = 0.95
+"""Smallest share of the rows of a table that have equally many fields, for others are mistakes."""
 FEWEST_BELOW = 6
 """Fewest rows of a table below other lines, with the names of its columns."""
 
@@ -103,8 +105,14 @@ def _first_line(lines: Sequence[str], mark: str) -> int | None:
     lacks_one = at == 1 and len(rows[0][1]) == width - 1 > 1  # as R writes the names
     is_long = at <= MOST_LINES and len(rows) - at >= max(FEWEST_BELOW, at)
     if not is_long or (has_longer and not is_apart) or lacks_one or any(map(is_number, names)):
-        return None
+        return 0 if _begins_at_once(rows) else None
     return line
+
+
+def _begins_at_once(rows: Sequence[tuple[int, list[str]]]) -> bool:
+    """Return True if the first row and nearly all others have equally many fields, two or more."""
+    widths = [len(fields) for _, fields in rows]
+    return widths[0] > 1 and widths.count(widths[0]) >= MOST_EQUAL * len(widths)
 
 
 def _rows(lines: Sequence[str], mark: str) -> Iterator[tuple[int, list[str]]]:

@@ -20,6 +20,7 @@ from seqtrain.proposal.checks import (
 )
 from seqtrain.proposal.class_files import commands_for_pieces, may_be_steps
 from seqtrain.proposal.doubts import (
+    blank_labels,
     classes_without_values,
     rows_of_totals,
     scattered_rows,
@@ -171,7 +172,7 @@ def propose(
     steps = [x for x in roles.columns if x.name_text in roles.steps]
     id = roles.id if roles.window is None else None
     warnings += classes_without_values(roles.sequence or steps, roles.label, id)
-    warnings += rows_of_totals(roles, table)
+    warnings += [*blank_labels(roles, table), *rows_of_totals(roles, table)]
     if options.get("pretrained"):
         found.encoding = _encoding_time(found)
     if "validation" in options.given:

@@ -11,6 +11,7 @@ from seqtrain.proposal.names import (
     is_counting,
     is_part_of_id,
     is_time,
+    names_outcome,
 )
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import IdRows, find_order
@@ -26,6 +27,7 @@ from seqtrain.proposal.profile import (
     without,
 )
 from seqtrain.proposal.roles import MOST_CLASSES, columns_named, commands, likeliest_labels
+from seqtrain.tables.blocks import FOLDER
 
 MOST_CANDIDATES = 50
 """Largest number of columns that are compared as ids, and as labels."""
@@ -73,6 +75,8 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
     for option in ("order", "steps"):
         taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
+    if any(names_outcome(x) for x in possible if x.name != FOLDER):  # a folder is an owner then
+        possible = [x for x in possible if x.name != FOLDER]
     targets = labels or possible
     names_rows = any(x.is_unique and (x.kind == "text" or is_code(x)) for x in columns)
     possible = [x for x in possible if x.words < FREE_WORDS or not names_rows]
@@ -84,7 +88,7 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
     found = []
     for column in candidates:
         for label in targets[:MOST_CANDIDATES]:
-            is_sparse = bool(labels) or mostly_blank(label)
+            is_sparse = bool(labels) or says_nothing_if_blank(label)
             if label not in column.parts and refines(column, label, labelled=is_sparse):
                 found.append(column)
                 break
@@ -147,9 +151,13 @@ def has_mistakes(label: ColumnProfile, id: ColumnProfile) -> bool:
     return bool(mixed.any() and np.count_nonzero(np.bincount(whole) > 1) > 1)
 
 
-def mostly_blank(column: ColumnProfile) -> bool:
-    """Return True if most cells are blank, as if only one row of each id has its label."""
-    return bool(2 * np.count_nonzero(column.is_blank) > column.rows)
+def says_nothing_if_blank(label: ColumnProfile) -> bool:
+    """Return True if a blank label says nothing, so that its sequence has that of the other rows.
+
+    Most cells are blank, as if only one row of each id has its label, or few are, by mistake.
+    """
+    blank = np.count_nonzero(label.is_blank)
+    return bool(2 * blank > label.rows or blank <= MOST_MISTAKEN * label.rows)
 
 
 def _likeliest_ids(found: Columns, columns: Columns) -> list[ColumnProfile]:

@@ -49,7 +49,7 @@ from seqtrain.proposal.step_ids import (
     has_mistakes,
     have_names,
     is_ordinal,
-    mostly_blank,
+    says_nothing_if_blank,
 )
 from seqtrain.proposal.time_kinds import is_time_of_day
 from seqtrain.proposal.wide import wide_columns
@@ -214,7 +214,7 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         DataError: If the label isn't clear.
     """
     others = without(columns, id.parts)
-    per_id = [x for x in others if determines(id, x, labelled=mostly_blank(x))]
+    per_id = [x for x in others if determines(id, x, labelled=says_nothing_if_blank(x))]
     named, doubts = columns_named(columns, options, "label"), list[str]()
     if named:
         label = named[0]

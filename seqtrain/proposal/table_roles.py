@@ -59,7 +59,7 @@ from seqtrain.proposal.roles import (
 )
 from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
 from seqtrain.proposal.shell import init_line, set_option
-from seqtrain.proposal.step_ids import mostly_blank
+from seqtrain.proposal.step_ids import says_nothing_if_blank
 from seqtrain.proposal.step_roles import refuse_unlabelled_steps, step_table
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
@@ -199,7 +199,7 @@ def _turns(columns: Columns, options: InitOptions, roles: Roles) -> Roles | None
     possible = [x for x in columns if x is not label and x.repeats_as_labels]
     for id in possible:
         is_named = names_conversation(id) or (is_code(id) and has_speakers)
-        if not is_named or not refines(id, label, labelled=mostly_blank(label)):
+        if not is_named or not refines(id, label, labelled=says_nothing_if_blank(label)):
             continue
         turns = step_table(columns, options.with_given(id=[id.name], label=[label.name]))
         if turns is not None and turns.sequence and (turns.order or id.is_contiguous):

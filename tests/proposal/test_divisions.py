@@ -14,7 +14,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import follow_printed, run_conversions, run_line
+from tests.helpers.printed import follow_printed, run_conversions
 from tests.proposal.test_forms import sentence, write
 
 
@@ -48,6 +48,15 @@ def test_several_marks_between_columns(tmp_path, monkeypatch, cli, mark, ending,
     Path(f"a.{ending}").write_bytes(text.encode(encoding))
     data = converted(cli, f"a.{ending}")
     assert (data.label, data.sequence) == (0, 2)
+    assert rows_of("a-columns.csv") == rows
+
+
+def test_a_conversion_reads_the_encoding_that_the_user_names(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [["好坏"[i % 2], str(i), f"很 {i}"] for i in range(40)]
+    Path("a.txt").write_text("".join(f"{'::'.join(row)}\n" for row in rows), encoding="gbk")
+    refused = cli("init", "a.txt", "--encoding", "gbk", code=2).err
+    run_conversions(cli, refused)
     assert rows_of("a-columns.csv") == rows
 
 
@@ -172,10 +181,7 @@ def test_a_column_for_each_class_in_several_files(tmp_path, monkeypatch, cli, gi
         rows = [[sentence(draw), sentence(draw)] for _ in range(40)]
         write(Path(f"a/{file}.csv"), ["glad", "sad"], rows)
     refused = cli("init", *given, code=2).err
-    *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
-    for command in convert:
-        run_line(cli, command)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.train, data.test) == ("train-texts.csv", "test-texts.csv")
 
@@ -311,3 +317,26 @@ def test_blank_lines_between_lines_of_numbers_divide_sequences(tmp_path, monkeyp
     stores = prepare(config).splits.values()
     found = sorted(length for store in stores for length in store.lengths.tolist())
     assert found == sorted(sizes)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("places", [(7, 8), (200, 201), (3, 359)])
+@pytest.mark.parametrize("number", ["{:.2f}", "a decimal comma"])
+def test_rows_with_a_separator_too_many_are_named(tmp_path, monkeypatch, cli, mark, places, number):
+    """They show no lines above a table, and may be left out."""
+    monkeypatch.chdir(tmp_path)
+    draw, rows = random.Random(15), list[list[str]]()
+    for at in range(360):
+        heat = f"{draw.gauss(0, 1):.2f}"
+        if number != "{:.2f}" and mark != ",":
+            heat = heat.replace(".", ",")
+        rows.append([f"u{at // 9}", str(at % 9), heat, draw.choice("xy"), "pq"[at // 9 % 2]])
+    for place in places:
+        rows[place].insert(1, "")
+    write(Path("a.csv"), ["unit_id", "t", "heat", "valve", "state"], rows, mark)
+    refused = cli("init", "a.csv", "-o", "c.yaml", code=2).err
+    assert re.findall(r"a\.csv:(\d+):", refused) == [str(place + 2) for place in places]
+    (command,) = re.findall("seqtrain (init .*bad_rows.*)", refused)
+    cli(*shlex.split(command))
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert sum(map(len, data.splits.values())) == 40 - len({place // 9 for place in places})

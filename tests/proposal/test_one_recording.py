@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import parse_config
+from seqtrain.sequences.dataset import prepare
 from tests.helpers.printed import follow_printed
 from tests.proposal.test_forms import draw, name, write
 from tests.proposal.test_roles import proposed
@@ -125,3 +126,32 @@ def test_an_id_with_a_mistaken_label_is_left_out_and_said(
     again = ["--id", "series", "--label", names[-1], *shlex.split(setting)]
     cli("init", "a.csv", "-o", "b.yaml", *again)
     assert parse_config(Path("b.yaml").read_text()).data.window is not None
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+@pytest.mark.parametrize("blank", [1, 3])
+@pytest.mark.parametrize("order", [True, False])
+def test_few_blank_labels_of_time_steps_are_said_with_their_lines(
+    tmp_path, monkeypatch, draw, cli, is_named, blank, order
+):
+    """A blank says nothing: the sequence has the label of its other rows."""
+    monkeypatch.chdir(tmp_path)
+    names = ["batch_id", "tick", "heat", "valve", "verdict"]
+    rows = [
+        [f"B{at // 6}", at % 6, round(draw.gauss(0, 1), 2), draw.choice("uvw"), "mn"[at // 6 % 2]]
+        for at in range(240)
+    ]
+    if not order:
+        draw.shuffle(rows)
+    places = sorted(draw.sample(range(len(rows)), blank))
+    for place in places:
+        rows[place][-1] = ""
+    write(Path("a.csv"), names, rows, draw.choice(",;\t"))
+    said = cli("init", "a.csv", "-o", "c.yaml", *(["--label", "verdict"] * is_named)).err
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.id, config.data.label) == ("batch_id", "verdict")
+    (line,) = [line for line in said.splitlines() if "blank" in line]
+    assert [int(x) for x in re.findall(r"line (\d+)", line)] == [place + 2 for place in places]
+    splits = prepare(config).splits
+    assert sum(map(len, splits.values())) == 40
+    assert {*splits["train"].lengths.tolist()} == {6}

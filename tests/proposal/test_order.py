@@ -525,7 +525,7 @@ def test_what_counts_down_keeps_the_order_or_is_a_command(
     if shape == "in order":
         assert are_sorted(path, parse_config(Path("c.yaml").read_text()))
         return
-    (turned,) = follow_printed(cli, said, "--label", "label", "-o", "d.yaml")
+    (turned,) = follow_printed(cli, said, "-o", "d.yaml")
     assert are_sorted(turned, parse_config(Path("d.yaml").read_text()))
 
 
