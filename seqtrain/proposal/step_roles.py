@@ -1,5 +1,7 @@
 """Roles of columns of a table with a row per time step: id, label, order, steps, row features."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from seqtrain.errors import DataError, marked
@@ -410,22 +412,52 @@ def refuse_unlabelled_steps(columns: Columns) -> None:
     possible = [x for x in columns if x.can_be_label and not x.is_constant]
     if _holds_sequence(columns) or any(map(names_outcome, possible)):
         return
-    for id in possible:
-        if id.rows < FEWEST_ROWS * id.distinct or is_counting(id):
-            continue
-        order = find_order(without(columns, [id]), id)
-        if not (order and _begins_again_in_each(order, id)):
-            continue
+    for id, order in _counted_ids(possible, columns):
         others = without(possible, [id, *order.columns])
         if not any(x.kind == "text" or x.distinct <= MOST_CLASSES for x in others):
-            sorting = options_naming("order", order.columns)
             raise DataError(
-                f"--label: it looks like a row per time step, for {order.shown} sorts the rows of "
-                f"each {id.shown} ({counted(id.distinct, 'value')}) and begins again; the label is "
-                "missing",
+                f"--label: {_about_steps(id, order)}; the label is missing",
                 marked("add it, or the file that has it, and name the columns:")
-                + f" {options_naming('id', [id])} {sorting} --label COLUMN",
+                + f" {_naming(id, order)} --label COLUMN",
             )
+
+
+def refuse_steps_without_names(columns: Columns, label: ColumnProfile) -> None:
+    """Raise a DataError if rows without names are time steps that hold words or codes.
+
+    Other rows may be series of an owner and a trial. The label isn't that of an id.
+    """
+    others = without(columns, [label])
+    if have_names(columns) or _holds_sequence(others):
+        return
+    for id, order in _counted_ids([x for x in others if x.can_be_label], others):
+        if not any(x.is_measured for x in without(others, [id, *order.columns])):
+            raise DataError(
+                f"--id: {_about_steps(id, order)}; name both columns:",
+                f"  {INIT_COMMAND} {_naming(id, order)}",
+            )
+
+
+def _counted_ids(possible: Columns, columns: Columns) -> Iterator[tuple[ColumnProfile, Order]]:
+    """Yield the ids of rows that another column sorts, and whose numbers begin again in each."""
+    for id in possible:
+        if id.rows >= FEWEST_ROWS * id.distinct and not is_counting(id):
+            order = find_order(without(columns, [id]), id)
+            if order and _begins_again_in_each(order, id):
+                yield id, order
+
+
+def _about_steps(id: ColumnProfile, order: Order) -> str:
+    """Return words for a message about rows that seem to be time steps."""
+    return (
+        f"it looks like a row per time step, for {order.shown} sorts the rows of each {id.shown} "
+        f"({counted(id.distinct, 'value')}) and begins again"
+    )
+
+
+def _naming(id: ColumnProfile, order: Order) -> str:
+    """Return the options that name an id and an order."""
+    return f"{options_naming('id', [id])} {options_naming('order', order.columns)}"
 
 
 def _begins_again_in_each(order: Order, id: ColumnProfile) -> bool:

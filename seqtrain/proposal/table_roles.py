@@ -61,7 +61,11 @@ from seqtrain.proposal.roles import (
 from seqtrain.proposal.row_roles import SEQUENCE_KINDS, row_table
 from seqtrain.proposal.shell import init_line, set_option
 from seqtrain.proposal.step_ids import says_nothing_if_blank
-from seqtrain.proposal.step_roles import refuse_unlabelled_steps, step_table
+from seqtrain.proposal.step_roles import (
+    refuse_steps_without_names,
+    refuse_unlabelled_steps,
+    step_table,
+)
 from seqtrain.proposal.table import Table
 from seqtrain.proposal.text_forms import NO_LABELS
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, TEXT, missing_name
@@ -256,6 +260,8 @@ def _row_roles(
         refuse_categories(table, columns)
         if not (table.layout.label_columns or table.layout.pattern):
             refuse_unlabelled_steps(columns)
+    if label is not None and not options.named("sequence"):
+        refuse_steps_without_names(columns, label)
     problems: Sequence[str] = [f"{table.name}: no column holds a sequence"]
     roles = None
     try:

@@ -559,6 +559,26 @@ def test_an_id_of_time_steps_without_names_is_no_label(draw, cli):
     assert "data.window" not in asked
 
 
+@pytest.mark.parametrize("has_names", [True, False])
+def test_steps_of_words_with_a_label_each_lead_to_windows(draw, cli, has_names):
+    rows = []
+    for piece in range(20):
+        for bar in range(1, draw.randint(12, 30)):
+            tones = draw.choices(["yes", "no"], k=10)
+            rows.append([f"{piece:03}b", bar, *tones, draw.choice("EFGA")])
+    names = ["piece_id", "bar", *"abcdefghij", "chord"]
+    write(Path("a.csv"), names if has_names else [], rows)
+    label = "chord" if has_names else "12"
+    refused = cli("init", "a.csv", "--label", label, "-o", "c.yaml", code=2).err
+    asked = next(command for command in printed(refused) if "--id" in command)
+    refused = cli(*asked, code=2).err
+    cli(*printed(refused)[0], "--force")
+    data = data_of()
+    assert (data.id, data.order) == (("piece_id", "bar") if has_names else (0, 1))
+    assert data.window
+    assert str(data.label) == label
+
+
 def test_numbered_trials_of_a_class_are_examples(draw, cli):
     rows = steps_of_things(draw, ["swipe", "tap", "pinch"], COUNT)
     names = ["gesture", "trial", *(f"t{step}" for step in range(11))]
