@@ -30,7 +30,7 @@ from seqtrain.tables.blocks import (
     Selection,
     UnreadableError,
 )
-from seqtrain.tables.conversions.forms import Conversion
+from seqtrain.tables.conversions.forms import AdvisedConversion
 from seqtrain.tables.opening import refuse_bomb
 from seqtrain.text import reason_of
 
@@ -198,7 +198,7 @@ def _known(loaded: Any) -> dict[str, Array]:
                 None,
                 f"no array values; found {found}; {EXPECTED_ARRAYS}; if each file of the folder "
                 f"is one sequence, {names[0]}, write these arrays as .npy:",
-                conversion=Conversion("array", {"name": names[0]}, of_folder=True),
+                conversion=AdvisedConversion("array", {"name": names[0]}, of_folder=True),
             )
         raise UnreadableError(None, f"no array values; found {found}; {EXPECTED_ARRAYS}")
     arrays = [{key: np.asarray(loaded[name]) for key, name in x.items()} for x in splits.values()]
@@ -207,7 +207,7 @@ def _known(loaded: Any) -> dict[str, Array]:
             None,
             f"found the arrays of {len(splits)} splits ({', '.join(splits)}); expected those of "
             "one; to write a file for each:",
-            conversion=Conversion("tables"),
+            conversion=AdvisedConversion("tables"),
         )
     return arrays[0]
 
