@@ -481,6 +481,28 @@ def test_splits_in_one_archive_are_divided_by_the_printed_command(
     assert sum(map(len, data.splits.values())) == 90
 
 
+@pytest.mark.parametrize("splits", [["train"], ["train", "test"]])
+def test_arrays_of_lists_become_rows_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, splits
+):
+    """As Keras writes texts: arrays of Python objects, which only a trusting user reads."""
+    monkeypatch.chdir(tmp_path)
+    labels, arrays = [name(draw), name(draw)], dict[str, np.ndarray]()
+    for split in splits:
+        x = np.empty(40, object)
+        for i in range(40):
+            x[i] = draw.choices(range(9 * (i % 2), 40), k=draw.randint(5, 30))
+        arrays |= {f"x_{split}": x, f"y_{split}": np.array([labels[i % 2] for i in range(40)])}
+    np.savez("it's all.npz", **arrays)
+    refused = cli("init", "it's all.npz", code=2).err
+    assert "may run code" in refused
+    assert not Path("it's all-lists").exists()
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.kind == "tokens"
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 20 * len(splits))
+
+
 FORMS_OF_CLASSES = ["a series per row", "a text per row", "an id"]
 
 
