@@ -213,7 +213,7 @@ def _known(loaded: Any) -> dict[str, Array]:
     except ValueError as error:
         if "allow_pickle" not in str(error):
             raise
-        raise UnreadableError(None, TRUSTED, conversion=Conversion("lists")) from None
+        raise UnreadableError(None, TRUSTED, conversion=AdvisedConversion("lists")) from None
     if len(arrays) > 1:
         raise UnreadableError(
             None,
