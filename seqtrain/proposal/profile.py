@@ -252,6 +252,13 @@ class ColumnProfile:
         found: Mask = np.array([kind == "missing" for kind in self.cell_kinds])[self.codes]
         return found
 
+    @property
+    def is_mostly_nan(self) -> bool:
+        """True if most cells are NaN, as those of a sensor that is slower than others."""
+        counts = zip(self.values, self.counts, strict=True)
+        nan = sum(count for value, count in counts if str(value).lower() == "nan")
+        return bool(2 * nan > self.rows)
+
     @cached_property
     def distinct(self) -> int:
         """Number of distinct values that aren't blank."""

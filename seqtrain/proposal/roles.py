@@ -220,6 +220,7 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     if any(x.word == ACCEPTED and x.holds_names for x in columns):  # those that are accepted
         candidates = [x for x in candidates if not is_decision(x)]
     unlikely = _numbered(columns)
+    unlikely |= {x for x in candidates if x.is_mostly_nan and not names_outcome(x)}
     candidates = [x for x in candidates if x not in unlikely] or candidates
     best = likeliest_labels(candidates)
     marks = _marks(best)

@@ -168,7 +168,8 @@ def _may_be_state(column: ColumnProfile, id: ColumnProfile, rows: Integers) -> b
     """Return True if a column may be a label that changes within an id, but seldom."""
     if not column.can_be_label or is_code_or_owner(column) or is_time(column):
         return False
-    if column.is_blank.any() or column.is_measured or determines(id, column):
+    is_missing = column.is_blank.any() or column.is_mostly_nan
+    if is_missing or column.is_measured or determines(id, column):
         return False
     return bool(label_runs(id.codes[rows], column.codes[rows]).mean() >= SHORTEST_RUN)
 

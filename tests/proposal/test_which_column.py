@@ -559,6 +559,21 @@ def test_an_id_of_time_steps_without_names_is_no_label(draw, cli):
     assert "data.window" not in asked
 
 
+@pytest.mark.parametrize("missing", ["NaN", "nan"])
+def test_a_slow_sensor_is_no_label(draw, cli, missing):
+    for person in range(4):
+        steps = []
+        for at in range(400):
+            pulse = missing if at % 8 else 96
+            moves = [f"{draw.gauss(at // 100, 1):.3f}" for _ in range(9)]
+            steps.append([f"{5 + at / 50:.2f}", at // 100, pulse, *moves])
+        write(Path(f"d/p{person}.csv"), [], steps)
+    cli("init", "d", "-o", "c.yaml")
+    assert data_of().label == 1
+    cli("init", "d", "--id", "file", "-o", "c.yaml", "--force")
+    assert data_of().label == 1
+
+
 @pytest.mark.parametrize("has_names", [True, False])
 def test_steps_of_words_with_a_label_each_lead_to_windows(draw, cli, has_names):
     rows = []
