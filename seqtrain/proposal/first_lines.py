@@ -12,7 +12,7 @@ FIRST_LINES = 4096
 """Number of first lines that tell the form of a text file without columns."""
 PROFILED_ROWS = 1024
 """Number of rows of a block."""
-DATE_OR_TIME = re.compile("[0-9]+[-.:/][0-9]+[-.:/0-9TZ ]*")
+DATE_OR_TIME = re.compile("[0-9]+[-.:/][0-9]+[-.:/0-9TZ ]*(?:UTC|GMT|[AaPp][Mm])?")
 LINES = Dialect("lines")
 """Form of a file whose lines are read as they are."""
 

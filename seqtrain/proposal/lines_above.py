@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from seqtrain.errors import DataError
-from seqtrain.proposal.first_lines import first_lines
+from seqtrain.proposal.first_lines import first_lines, is_number_or_time
 from seqtrain.proposal.options import FileLayout
 from seqtrain.proposal.shell import converting
 from seqtrain.tables.blocks import REST, Dialect
@@ -50,6 +50,12 @@ def refuse_lines_above(path: str, dialect: Dialect, layout: FileLayout) -> None:
     marks = [dialect.delimiter] if dialect.delimiter else list(DELIMITERS.values())
     begins = {mark: _first_line(lines, mark) for mark in marks}
     found = [mark for mark in marks if begins[mark] is not None]
+    if any(_has_title(lines, mark) for mark in found if begins[mark] == 0):
+        raise DataError(
+            f"{display_name(path)}: the first line has a date or a number among names, and the "
+            "second one has the names of the columns; to remove the first one:",
+            *converting("table", layout, path, line=2),
+        )
     if not found or 0 in begins.values():
         return
     mark = max(found, key=lines[-1].count)
@@ -107,6 +113,20 @@ def _first_line(lines: Sequence[str], mark: str) -> int | None:
     if not is_long or (has_longer and not is_apart) or lacks_one or any(map(is_number, names)):
         return 0 if _begins_at_once(rows) else None
     return line
+
+
+def _has_title(lines: Sequence[str], mark: str) -> bool:
+    """Return True if the first line has a time among texts, and the second one only other texts.
+
+    Below these, values stand in columns with texts in both lines.
+    """
+    rows = [fields for _, fields in _rows(lines, mark)]
+    if len(rows) < FEWEST_BELOW or len({*map(len, rows[:3])}) > 1:
+        return False
+    title, names, values = ([*map(is_number_or_time, fields)] for fields in rows[:3])
+    is_below = any(value and not above for value, above in zip(values, title, strict=True))
+    are_names = len({*rows[1]}) == len(rows[1]) and all(rows[1]) and not any(names)
+    return any(title) and not all(title) and are_names and is_below
 
 
 def _begins_at_once(rows: Sequence[tuple[int, list[str]]]) -> bool:

@@ -167,6 +167,7 @@ ABOVE = {
     "pairs": ["Device: {0}", "Serial: 12", "Place: {0}"],
     "cells": ["Device{mark}{0}", "Serial{mark}12", ""],
     "one sentence": ["Export of {0} of today", "", ""],
+    "cells with a time": ["Export{mark}made on{mark}2023-05-01 10:00 UTC{mark}{0}"],
 }
 
 
@@ -180,8 +181,9 @@ def test_lines_above_a_table_are_removed(tmp_path, monkeypatch, draw, cli, endin
     path = Path(write(tmp_path / f"a.{ending}", ["unit_id", "time", "temp", "state"], rows, mark))
     lines = "\n".join(ABOVE[above]).format(name(draw), mark=mark)
     path.write_text(f"{lines}\n{path.read_text()}")
-    if above == "cells":
+    if above.startswith("cells"):
         assert converted(cli, path.name) == {"x": 20, "y": 20}
+        assert parse_config(Path("c.yaml").read_text()).data.label == "state"
         return
     cli("init", path.name, "-o", "c.yaml")  # a title, and keys with values, are read as such
     config = parse_config(Path("c.yaml").read_text())
