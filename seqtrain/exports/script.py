@@ -286,7 +286,9 @@ def main() -> int:
         return 141
     except SeqtrainError as error:
         output.flush()
-        print(*map(one_line, error.problems), sep="\n", file=sys.stderr)
+        to_train = "  seqtrain init"  # a command that the exported model has no use for
+        lines = [one_line(line) for line in error.problems if not line.startswith(to_train)]
+        print(*lines, sep="\n", file=sys.stderr)
         return error.exit_code
     for line in report.notices("input"):
         print(line, file=sys.stderr)

@@ -2,15 +2,23 @@
 
 import os
 import re
+from collections.abc import Sequence
 
+from seqtrain.config.document import flow
 from seqtrain.errors import DataError
-from seqtrain.proposal.first_lines import first_lines
-from seqtrain.proposal.shell import converting
+from seqtrain.proposal.first_lines import LINES, first_lines
+from seqtrain.proposal.reading import ReadingProgress, read_alone
+from seqtrain.proposal.shell import converting, set_option
 from seqtrain.proposal.table import Table
-from seqtrain.tables.conversions.lines import BAR
+from seqtrain.tables.blocks import Dialect
+from seqtrain.tables.conversions.forms import conversion_lines
+from seqtrain.tables.conversions.lines import BAR, record_id
+from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.lines import FASTA_LABEL
-from seqtrain.text import counted
+from seqtrain.text import counted, display_name
 
+PLACES_OF_IDS = (None, "1", "2", "3")
+"""Places of the id of a record: the first word of its header, or a part of it between bars."""
 FIELD_OF_HEADER = re.compile(r"\b(\w+)=(.*?)(?=\s+\w+=|\s*$)")
 """A field of a header with its name, such as OS=Homo sapiens."""
 
@@ -44,12 +52,44 @@ def commands_for_header_fields(table: Table) -> list[str]:
     return lines
 
 
+def refuse_labels_of_records(files: Sequence[str], progress: ReadingProgress) -> None:
+    """Raise a DataError if one of two files is FASTA, and the other has a row for most records.
+
+    Args:
+        files: The files.
+        progress: Reports the number of rows.
+
+    Raises:
+        DataError: The error has the commands that write the records as rows and join the file.
+    """
+    formats = [resolve_format(path, "auto") for path in files]
+    if len(files) != 2 or formats.count("fasta") != 1 or not all(map(os.path.isfile, files)):
+        return
+    place = formats.index("fasta")
+    records, other = files[place], files[1 - place]
+    headers = _headers_in(records)
+    for column in read_alone(other, progress).columns:
+        known = {*map(str, column.values)}
+        for at in PLACES_OF_IDS:
+            ids = {record_id(header, at) for header in headers}
+            if 2 * len(ids & known) > len(headers) and isinstance(column.name, str):
+                join = flow([{"file": other, "on": {"left": "id", "right": column.name}}])
+                raise DataError(
+                    f"{display_name(other)}: {column.shown} has the ids of records of "
+                    f"{display_name(records)}; to write these as rows, and join the file:",
+                    *conversion_lines("records", records, set_option(f"data.join={join}"), at=at),
+                )
+
+
 def _headers(table: Table) -> list[str]:
     """Return the first headers of a file of FASTA, or []."""
     if table.format != "fasta" or not os.path.isfile(table.file):
         return []
-    lines = first_lines(table.file, table.dialect)
-    return [line.rstrip() for line in lines if line.startswith(">")]
+    return _headers_in(table.file, table.dialect)
+
+
+def _headers_in(path: str, dialect: Dialect = LINES) -> list[str]:
+    return [line.rstrip() for line in first_lines(path, dialect) if line.startswith(">")]
 
 
 def _placed_fields(headers: list[str]) -> dict[str, int]:

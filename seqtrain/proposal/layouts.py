@@ -6,7 +6,6 @@ option by which a user chooses it. If several are possible, all are listed as co
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +16,7 @@ from seqtrain.errors import DataError, either
 from seqtrain.files.reading import compression_of
 from seqtrain.proposal.channels import refuse_channels_alone
 from seqtrain.proposal.class_files import MOST_CLASSES
+from seqtrain.proposal.fasta_fields import refuse_labels_of_records
 from seqtrain.proposal.file_names import (
     FEWEST_FILES,
     NUMBER_IN_NAME,
@@ -57,6 +57,7 @@ from seqtrain.proposal.profile import REPEATS, without
 from seqtrain.proposal.reading import ReadingProgress, read_alone
 from seqtrain.proposal.recordings import (
     KINDS_OF_PART,
+    as_table,
     commands_for_patterns,
     have_label,
     name_patterns,
@@ -80,6 +81,8 @@ from seqtrain.proposal.split_files import (
 from seqtrain.proposal.table import Table
 from seqtrain.tables.blocks import FILE, TARGET_WORDS, TEXT, Dialect
 from seqtrain.tables.cells import is_number
+from seqtrain.tables.conversions.forms import conversion, conversion_lines
+from seqtrain.tables.conversions.lines import BETWEEN_NUMBERS
 from seqtrain.tables.formats import MEMORY, names_of, resolve_format
 from seqtrain.tables.sources import files_below, matching_files, open_source
 from seqtrain.text import counted, display_name, quote
@@ -88,8 +91,7 @@ NUMBER_WITH_COMMA = re.compile(r"[-+]?[0-9]+(?:,[0-9]+)?")
 """A number with a decimal comma, or a whole one."""
 COMMENT_MARKS = "#%"
 """First characters of lines of text that are comments."""
-BETWEEN_NUMBERS = r"[\s,;|]+"
-"""Pattern of what divides the numbers of a line of text."""
+
 FEWEST_TEXTS = 20
 """Fewest files of several lines each that are texts, and no collections of texts."""
 
@@ -136,6 +138,7 @@ def _layout_of(
         if {"train"} < {split_of(path) for path in matching}:
             files = matching
     files = chosen_files(files, format)
+    refuse_labels_of_records(files, progress)
     if test is None:
         labelled = recordings_and_labels(files, options, progress)
         if labelled is not None:
@@ -160,6 +163,7 @@ def _layout_of(
         return partitioned or layout
     if isinstance(layout.splits["train"], str) and options.get("format") is None:
         _refuse_text_recordings(layout.splits["train"])
+    layout = as_table(layout, progress)
     recognisers = RECOGNISERS
     if options.named("label"):
         refuse_paths_as_labels(layout, progress)
@@ -320,21 +324,18 @@ def _refuse_other_files(path: str, files: Sequence[str], folders: Sequence[str])
     with suppress(DataError):  # lists of links beside folders aren't read
         open_source(path, Dialect("txt"))
         beside = []
-    new = shlex.quote(f"./{os.path.basename(os.path.abspath(path))}-texts")
     if folders and beside:
         shown = f"{display_name(path)}: {display_name(beside[0])} is beside the folders"
-        copying = f"mkdir {new} && cp -r {shlex.quote(path)}/*/ {new}"
+        names = {os.path.basename(each) for each in beside}
     else:
         odd = [each for folder in folders for each in odd_name(inside(folder)[0])]
         names = {os.path.basename(each) for each in odd}
         if not len(odd) == len(folders) > len(names) == 1:
             return
         shown = f"{display_name(odd[0])}: its name isn't made as those of other texts of the folder"
-        copying = f"cp -r {shlex.quote(path)} {new} && rm {new}/*/{shlex.quote(names.pop())}"
     raise DataError(
         f"{shown}; if it is no text of a class, leave it out:",
-        f"  {copying}",
-        f"  seqtrain init {new}",
+        *conversion_lines("copied", path, without=sorted(names)),
         *([] if beside else ["or, if it is one:", init_line(path, "--format", "txt")]),
     )
 
@@ -349,7 +350,7 @@ def _refuse_text_recordings(path: str) -> None:
     files, folders = inside(path)
     endings = {os.path.splitext(each)[1] for each in files}
     if not folders and endings == {".txt"} and name_patterns(files):
-        _refuse_lines_of_numbers([path], files, "each file has a label in its name")
+        _refuse_lines_of_numbers(files, "each file has a label in its name")
 
 
 def refuse_files_without_format(paths: Sequence[str]) -> None:
@@ -367,40 +368,29 @@ def refuse_files_without_format(paths: Sequence[str]) -> None:
         return
     _refuse_endings_as_labels(files)
     if len({os.path.splitext(path)[1] for path in files}) == 1:
-        _refuse_lines_of_numbers(paths, files, "its ending names no format")
+        _refuse_lines_of_numbers(files, "its ending names no format")
 
 
-def _refuse_lines_of_numbers(given: Sequence[str], files: Sequence[str], found: str) -> None:
+def _refuse_lines_of_numbers(files: Sequence[str], found: str) -> None:
     """Raise a DataError if lines of files are numbers, with the command that writes them as csv.
 
     Args:
-        given: The files as the user gave them: one folder or pattern, or all of them.
         files: The files.
         found: The reason why they aren't read as they are.
     """
     is_text = all(map(os.path.isfile, files)) and not compression_of(files[0])
     lines = filled_lines(files[0]) if is_text else []
     lines = [line for line in lines if line[0] not in COMMENT_MARKS]
-    rows = [re.split(BETWEEN_NUMBERS, line.strip()) for line in lines]
+    rows = [BETWEEN_NUMBERS.split(line.strip()) for line in lines]
     if len(rows) < 2 or not all(map(is_number_or_time, rows[-1])):  # the first line may be names
         return
-    folder, ending = os.path.split(files[0])[0], os.path.splitext(files[0])[1]
-    new = f"{folder or 'all'}-tables"
-    code = rf"/^[{COMMENT_MARKS}]/ || !NF {{next}} FILENAME != f {{close(o); f = o = FILENAME; "
-    code += r'sub(/.*\//, "", o); sub(/[^.]*$/, "csv", o)'
-    has_commas = all(map(NUMBER_WITH_COMMA.fullmatch, re.split(r"[\s;|]+", lines[-1].strip())))
-    points = 'gsub(/,/, "."); ' if has_commas else ""
-    code += rf'; o = d "/" o}} {{sub(/^[ \t]+/, ""); sub(/[ \t\r]+$/, ""); {points}'
-    code += r'gsub(/[ \t,;|]+/, ","); print > o}'
-    write = f"mkdir {shlex.quote(new)} && {shlex.join(['awk', '-v', f'd={new}', code])}"
-    shown = shlex.join(given)
-    if len(given) == 1:
-        shown = f"{shlex.quote(folder)}/*{ending}" if folder else f"*{ending}"
+    folder = os.path.dirname(files[0])
+    parts = re.split(r"[\s;|]+", lines[-1].strip())
+    points = not all(map(NUMBER_WITH_COMMA.fullmatch, parts))
     raise DataError(
         f"{display_name(files[0])}: {found}, and its lines are numbers; if each file is a "
         "recording, and a line a time step, write them as csv:",
-        f"  {write} {shown}",
-        init_line(new),
+        *conversion_lines("measured", folder or files, points=points),
     )
 
 
@@ -411,14 +401,14 @@ def _refuse_endings_as_labels(files: Sequence[str]) -> None:
     if not are_words or len(set(parts)) < 2 or len(dict(parts)) > 1:
         return
     new = f"{parts[0][0]}-classes"
-    copies = [
-        shlex.join(["cp", path, f"{new}/{ending[1:]}.txt"])
-        for path, (_, ending) in zip(files, parts, strict=True)
-    ]
+    lines = list[str]()
+    for path, (_, ending) in zip(files, parts, strict=True):
+        command, _ = conversion("copied", path, output=f"{new}/{ending[1:]}.txt")
+        lines.append(f"  {command}")
     raise DataError(
         f"{display_name(files[0])}: no ending names a format; if each ending is a label, and each "
         "line a text:",
-        f"  mkdir {shlex.quote(new)} && {' && '.join(copies)}",
+        *lines,
         init_line(new),
     )
 
@@ -611,7 +601,9 @@ def commands_for_files(table: Table) -> list[str]:
         return []
     if layout.options.named("id") not in ([], [FILE]):
         return []
-    files = recordings_of(given) or [path for name in given for path in matching_files(name)]
+    files = recordings_of(given, layout.options) or [
+        path for name in given for path in matching_files(name)
+    ]
     found = "if the rows of each file are a sequence:"
     if len(files) > 1:
         possible = [x for x in table.columns if x.can_be_label]

@@ -96,11 +96,34 @@ def _path_patterns(recordings: Sequence[str], progress: ReadingProgress) -> list
     return found
 
 
+def as_table(layout: FileLayout, progress: ReadingProgress) -> FileLayout:
+    """Return the layout of the files in a folder as one table, if a column of them is the label.
+
+    The reader of such a folder takes the names of files and folders as labels, and files as texts.
+    A column is named by the user, or like labels.
+    """
+    recordings = recordings_of(layout.train, layout.options)
+    if not recordings or layout.train == recordings:
+        return layout
+    is_flat = os.path.dirname(recordings[0]) == layout.train[0].rstrip(os.sep)
+    if is_flat and resolve_format(recordings[0], "auto") != "txt":
+        return layout
+    named = layout.options.named("label")
+    first = read_alone(recordings[0], progress)
+    has_label = any(map(first.column, named)) if named else have_label(first)
+    if not (first.is_delimited and has_label):
+        return layout
+    files = pattern_of(recordings) or recordings
+    return replace(layout, splits=layout.splits | {"train": files})
+
+
 def has_label_column(path: str, progress: ReadingProgress) -> bool:
     """Return True if a column of a table is named like a label, and may hold labels."""
-    if columns_of_format(resolve_format(path, "auto") or "txt") == "none":
+    format = resolve_format(path, "auto") or "txt"
+    if format != "txt" and columns_of_format(format) == "none":
         return False
-    return have_label(read_alone(path, progress))
+    table = read_alone(path, progress)
+    return table.has_columns and have_label(table)
 
 
 def folders_of(files: Sequence[str]) -> set[str]:
@@ -199,11 +222,8 @@ def _labelled_lines(
     """
     if len(recordings) < 2:
         return []
-    first = read_alone(recordings[0], progress)
     files = pattern_of(recordings) or recordings
     as_table = replace(layout, splits=layout.splits | {"train": files})
-    if first.has_columns and have_label(first):
-        return [Choice(init_line(*names_of(files)).strip(), as_table)]
     columns = _possible_labels(recordings, progress)
     if not columns:
         return []

@@ -248,8 +248,8 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     """
     others = [column for column in columns if column is not label and column.name != ""]
     others = [column for column in others if not column.numbers_folds]
-    others = [column for column in others if not column.is_constant] or others
-    texts = [x for x in others if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
+    varied = [column for column in others if not column.is_constant] or others
+    texts = [x for x in varied if x.kind == "text" and not (x.words < FREE_WORDS and x.pattern)]
     texts = [x for x in texts if not (x.names_splits or _is_synonym(x, label))] or texts
     texts = [x for x in texts if not x.holds_measurements]
     if any(map(_may_be_spelled, texts)):  # words that repeat say more about the rows' owners
@@ -262,7 +262,7 @@ def choose_sequence(columns: Columns, label: ColumnProfile) -> list[ColumnProfil
     numbers = [x for x in others if x.kind in ("number", "amount")]
     if numbers:  # beside them, codes are ids of rows
         texts = [x for x in texts if not (x.differs and x.has_one_shape)]
-    candidates = _Candidates(label, others, texts, _lists(others, texts))
+    candidates = _Candidates(label, others, texts, _lists(varied, texts))
     for rule in LIST_RULES if candidates.lists else TEXT_RULES:
         chosen = rule(candidates)
         if chosen:
@@ -451,7 +451,7 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
             f"the file that has it, too, or, to read the names: {shlex.join(['--sequence', name])}"
         )
     is_table = any(column.is_measured for column in others)
-    if texts and is_code_or_owner(texts[0]):
+    if texts and (is_code_or_owner(texts[0]) or all(x.words == 1 for x in texts)):
         is_table = is_table or any(column.kind == "time" for column in others)
     if len(others) == 1:
         is_table = is_table or is_code_or_owner(others[0])
@@ -475,7 +475,8 @@ def _commands_for_windows(columns: Columns, label: ColumnProfile) -> Iterator[st
     """
     for column in columns:
         is_id = column.is_category or (is_id_or_owner(column) and column.repeats)
-        if is_id and column.is_contiguous and not determines(column, label):
+        is_id = is_id and column.is_contiguous and not column.is_constant
+        if is_id and not determines(column, label):
             yield from listed_commands("id", [(column, "its rows are cut into windows")])
 
 

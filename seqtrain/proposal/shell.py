@@ -12,6 +12,8 @@ def converting(
 ) -> list[str]:
     """Return two lines of a message: a command that converts all data files, and one for these.
 
+    The encoding is that which the user names.
+
     Args:
         form: Name of the form.
         layout: Layout of the files.
@@ -21,6 +23,7 @@ def converting(
     """
     test = layout.splits.get("test")
     files = layout.files_with(path)
+    options = {"encoding": layout.options.get("encoding"), **options}
     return conversion_lines(form, files, *init_options, test=str(test), **options)
 
 

@@ -1,6 +1,7 @@
 """Files of splits in a folder, and the files of several that are read."""
 
 import os
+import re
 from collections.abc import Sequence
 
 from seqtrain.files.reading import uncompressed
@@ -11,6 +12,8 @@ from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.join import for_split
 from seqtrain.text import listed, quote
 
+CHANNEL = re.compile("Dimension[0-9]+")
+"""Part of the name of a file with one channel, beside the file with all, as in archives of UEA."""
 FORM_WORDS = {"submission"}
 """Words in the name of a file that shows how to write predictions, as sample_submission.csv."""
 
@@ -64,13 +67,15 @@ def _files_of_format(files: Sequence[str], format: str | None) -> list[str]:
 def chosen_files(files: Sequence[str], format: str | None) -> Sequence[str]:
     """Return the files to read of several.
 
-    A form for predictions beside train isn't read. Files of splits whose names differ in their
-    endings alone hold the same data: those of one format are read, which has all splits.
+    A form for predictions beside train isn't read, nor a channel beside the file of all. Files of
+    splits whose names differ in their endings alone hold the same data: those of one format are
+    read, which has all splits.
 
     Args:
         files: The files.
         format: Format that the user gives, or None for .ts, or else any format.
     """
+    files = [path for path in files if not _is_channel(path, files)]
     if "train" in map(split_of, files):
         files = [path for path in files if split_of(path) or not words_of(path) & FORM_WORDS]
     splits = set(map(split_of, files))
@@ -85,6 +90,12 @@ def chosen_files(files: Sequence[str], format: str | None) -> Sequence[str]:
         if name in whole:
             return whole[name]
     return files
+
+
+def _is_channel(path: str, files: Sequence[str]) -> bool:
+    """Return True if a file holds one channel of another file, by its name."""
+    whole = CHANNEL.sub("", path)
+    return whole != path and whole in files
 
 
 def about_other_files(given: Sequence[str], layout: FileLayout) -> list[str]:

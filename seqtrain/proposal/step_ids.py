@@ -11,6 +11,7 @@ from seqtrain.proposal.names import (
     is_counting,
     is_part_of_id,
     is_time,
+    names_outcome,
 )
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.order import IdRows, find_order
@@ -26,6 +27,7 @@ from seqtrain.proposal.profile import (
     without,
 )
 from seqtrain.proposal.roles import MOST_CLASSES, columns_named, commands, likeliest_labels
+from seqtrain.tables.blocks import FOLDER
 
 MOST_CANDIDATES = 50
 """Largest number of columns that are compared as ids, and as labels."""
@@ -73,6 +75,8 @@ def find_id(columns: Columns, options: InitOptions) -> ColumnProfile | None:
     for option in ("order", "steps"):
         taken += columns_named(columns, options, option)
     possible = [column for column in columns if column.can_be_label]
+    if any(names_outcome(x) for x in possible if x.name != FOLDER):  # a folder is an owner then
+        possible = [x for x in possible if x.name != FOLDER]
     targets = labels or possible
     names_rows = any(x.is_unique and (x.kind == "text" or is_code(x)) for x in columns)
     possible = [x for x in possible if x.words < FREE_WORDS or not names_rows]

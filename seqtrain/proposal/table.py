@@ -115,7 +115,9 @@ class Table:
     def only_file(self) -> str | None:
         """The file that a command can rewrite: None for several files, a folder, and memory."""
         files = self.files
-        return files[0] if len(files) == 1 and os.path.isfile(files[0]) else None
+        is_part = "train" in self.layout.splits and len(self.layout.train) > 1
+        is_one = len(files) == 1 and os.path.isfile(files[0])
+        return files[0] if is_one and not is_part else None
 
     @property
     def rows(self) -> int:

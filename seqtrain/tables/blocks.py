@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
@@ -12,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import DataError
-from seqtrain.files.reading import compression_of
 from seqtrain.tables.conversions.forms import Conversion
 from seqtrain.tables.formats import FILE as FILE
 from seqtrain.tables.formats import FOLDER as FOLDER
@@ -238,20 +236,13 @@ class UnreadableError(Exception):
         line: Line of the problem, or None if it is the file as a whole.
         problems: The reasons, at least one.
         conversion: How to convert the file to one that can be read, or None.
-        command: Command that writes a correct file, or None. {file} stands for the name of the
-            file, {new} for that of the new one, {root} for the name of the file without ending.
     """
 
     def __init__(
-        self,
-        line: int | None,
-        *problems: str,
-        conversion: Conversion | None = None,
-        command: str | None = None,
+        self, line: int | None, *problems: str, conversion: Conversion | None = None
     ) -> None:
         super().__init__(*problems)
         self.line, self.problems, self.conversion = line, problems, conversion
-        self.command = command
 
 
 EVERYTHING = Selection()
@@ -298,12 +289,6 @@ def located(name: str, error: UnreadableError) -> DataError:
     problems = [f"{place}: {problem}" for problem in error.problems]
     if error.conversion is not None and os.path.exists(name):  # neither a pipe nor a table
         problems += error.conversion.lines(name)
-    root, ending = os.path.splitext(name)
-    is_plain = bool(ending) and not compression_of(name)  # a command for lines can read it
-    if error.command is not None and is_plain:
-        names = {"file": name, "new": f"{root}-new{ending}", "root": root}
-        quoted = {key: shlex.quote(text) for key, text in names.items()}
-        problems.append(f"  {error.command.format(**quoted)}")
     return DataError(*problems)
 
 

@@ -77,7 +77,8 @@ FORMATS = {
             "arff",
             (".arff",),
             "ts.read_arff",
-            "a row of the `@data` section; the `@attribute` lines name the columns",
+            "a row of the `@data` section; the `@attribute` lines name the columns; a cell of a "
+            "`relational` attribute has a line of numbers for each channel of a series",
             TABLES,
             "delimited",
         ),

@@ -28,6 +28,10 @@ from seqtrain.text import counted, quote
 ATTRIBUTE = re.compile(
     r"""@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(\S+))""", re.IGNORECASE
 )
+RELATIONAL = re.compile(r".*\srelational", re.IGNORECASE)
+"""Declaration of an attribute whose cells have a line of numbers for each channel."""
+END = re.compile(r"@end\b", re.IGNORECASE)
+"""End of the attributes of a relational one: those of the time steps."""
 ESCAPED = re.compile(r"\\(.)")
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 """Maps each letter after a backslash to its character. Any other character means itself."""
@@ -111,6 +115,9 @@ def read_arff(
 ) -> Iterator[Block]:
     """Yield the rows of the data section. The attributes are the names of the columns.
 
+    A cell of a relational attribute has a line of numbers for each channel of a series. It becomes
+    a list of time steps.
+
     Raises:
         UnreadableError: If a row is sparse, or the header isn't followed by ``@data``.
     """
@@ -120,8 +127,9 @@ def read_arff(
 
 def _arff_records(lines: TextLines) -> Iterator[Record]:
     """Yield the names of the attributes, then the fields of each row."""
-    names = []
-    in_data = False
+    names = list[str]()
+    series = list[int]()  # places of relational attributes
+    in_data, in_series = False, False
     for line, text in lines.numbered():
         if not text.strip() or text.lstrip().startswith("%"):
             continue
@@ -129,10 +137,21 @@ def _arff_records(lines: TextLines) -> Iterator[Record]:
         if in_data and text.lstrip().startswith("{"):
             raise UnreadableError(line, "a sparse row {index value, …}; expected every value")
         if in_data:
-            yield line, _fields(text), problem
+            fields = _fields(text)
+            try:
+                for place in [each for each in series if each < len(fields)]:
+                    fields[place] = _steps_of(fields[place])
+            except BadCellError as error:
+                problem = problem or str(error)
+            yield line, fields, problem
             continue
         attribute = ATTRIBUTE.match(text.strip())
-        if attribute is not None:
+        if END.match(text.strip()):
+            in_series = False
+        elif attribute is not None and not in_series:
+            in_series = RELATIONAL.fullmatch(text.strip()) is not None
+            if in_series:
+                series.append(len(names))
             name = next(each for each in attribute.groups() if each is not None)
             names.append(_unescaped(name))
         elif text.lower().strip() == "@data":
@@ -155,6 +174,24 @@ def _fields(text: str) -> list[str]:
         fields.append(bare.strip() if quoted is None else _unescaped(quoted))
         end = found.end()
     return fields
+
+
+def _steps_of(channels: str) -> str:
+    """Return the list of time steps of a series, as JSON, from a line of numbers for each channel.
+
+    Steps at the end without any number are padding.
+
+    Raises:
+        BadCellError: If the lines have different lengths.
+    """
+    rows = [line.replace("?", "null").split(",") for line in channels.splitlines()]
+    if len({*map(len, rows)}) > 1:
+        raise BadCellError("the channels have different lengths; expected equal ones")
+    steps = list(zip(*rows, strict=True))
+    while steps and {*map(str.strip, steps[-1])} == {"null"}:
+        del steps[-1]
+    vectors = ",".join(f"[{','.join(step)}]" for step in steps)
+    return f"[{vectors}]"
 
 
 def _unescaped(text: str) -> str:

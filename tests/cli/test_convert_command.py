@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.tables.test_xlsx import write as write_workbook
+
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path, monkeypatch):
@@ -37,6 +39,8 @@ LINES = {
     "--to labelled --at first --mark :": ("A:b it is\nC:d no\n", "A\tit is\nC\tno\n"),
     "--to labelled ": ("it is __label__x __label__y\n", "__label__x __label__y it is\n"),
     "--to marked": ("a\n \nb\n", "a\n-\nb\n"),
+    "--to measured": (" 1,5;2\t3\n\n# end\n", "1.5,2,3\n"),
+    "--to measured --points": ("1.5, 2 | 3\n", "1.5,2,3\n"),
     "--to messages": (
         "12/31/23, 9:15 PM - Ann: Hi: you,\nthere\n12/31/23, 9:15 PM - Bo left\n",
         'time,sender,text\n"12/31/23, 9:15 PM",Ann,"Hi: you,\nthere"\n',
@@ -45,6 +49,8 @@ LINES = {
     "--to moved --mark tab": ('a\t"\tx\n', 'x\ta\t"\n'),
     "--to quoted --before 1 --after 1": ("1,a, b,x\n2,c,y\n", '1,"a, b",x\n2,c,y\n'),
     "--to quoted --mark ;": ("k;n\nit\nis;1\nno;2\n", "k,n\nit is,1\nno,2\n"),
+    "--to records": (">a|b c\nAC\n GT\n>d\n;x\nA\n", "id,text\na|b,ACGT\nd,A\n"),
+    "--to records --at 2": (">a|b c\nAC\n>d\nA\n", "id,text\nb,AC\nd,A\n"),
     "--to shortened --line 2": ("a\nb\nc\n", "a\nc\n"),
     "--to table --line 2": ("x\na,b\n1,2\n", "a,b\n1,2\n"),
     "--to table --header-line 'a b'": ("x\ny\na\tb\n1\t2\n", "a\tb\n1\t2\n"),
@@ -175,7 +181,7 @@ def test_each_table_inside_a_file_becomes_a_file(cli):
         "x_y.jsonl",
     ]
     assert Path("new a.json/train.jsonl").read_text() == '{"t": "a"}\n{"t": "b"}\n'
-    assert rows_of("new a.db/x__y.csv") == [["t", "n"], ["a, b", "1"]]
+    assert rows_of("new a.db/x _y.csv") == [["t", "n"], ["a, b", "1"]]
     with np.load("new a.npz/test.npz") as arrays:
         assert (arrays["X"].tolist(), arrays["labels"].tolist()) == ([[3, 4]], [2])
 
@@ -205,6 +211,40 @@ def test_what_cannot_be_converted_is_refused_and_nothing_is_written(cli, file, c
     said = cli("convert", given, "--to", *words.split(), code=2).err
     assert path.name in said or "--" in said
     assert [each.name for each in Path().iterdir()] == [given.name]
+
+
+def test_sheets_become_files(cli):
+    write_workbook(Path("a.xlsx"), **{"Late & more": [["t", "n"], ["a, b", 1]], "Other": [["x"]]})
+    cli("convert", "a.xlsx", "--to", "tables")
+    assert rows_of("a-tables/Late & more.csv") == [["t", "n"], ["a, b", "1"]]
+    assert rows_of("a-tables/Other.csv") == [["x"]]
+
+
+def test_a_folder_is_copied_without_some_files(cli):
+    for file in ("d/u/1.txt", "d/u/Sum*.txt", "d/u/Summary.txt"):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text(file)
+    for _ in range(2):  # an equal one may exist
+        cli("convert", "d", "--to", "copied", "--without", "Sum*.txt")
+    assert {path.name for path in Path("d-copied/u").iterdir()} == {"1.txt", "Summary.txt"}
+    Path("d-copied/mine").write_text("")
+    cli("convert", "d", "--to", "copied", "--without", "Sum*.txt", code=2)
+    assert Path("d-copied/mine").exists()
+    cli("convert", "d/u/1.txt", "--to", "copied", "-o", "new/u.txt")
+    assert Path("new/u.txt").read_text() == "d/u/1.txt"
+
+
+@pytest.mark.parametrize("name", ["{}.fastq", "{}.fq.gz", "{}/1.fastq"])
+def test_reads_of_each_class_become_lines(cli, name):
+    for label in "uv":
+        path = Path("d", name.format(label))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = b"@r1\nACGT\n+\n@@@@\n" * 2
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    Path("d/notes.txt").write_text("no read")
+    cli("convert", "d", "--to", "reads")
+    assert {path.name for path in Path("d-reads").iterdir()} == {"u.txt", "v.txt"}
+    assert Path("d-reads/u.txt").read_text() == "ACGT\nACGT\n"
 
 
 def test_files_of_equal_names_are_named_by_their_folders(cli):

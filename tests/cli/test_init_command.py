@@ -494,7 +494,7 @@ def test_labels_that_are_no_classes(init, labels, said):
          ["a.csv"], "--sequence: 't0': found '5 mV' (row 1); write numbers without units"),
         ({"a.csv": table("shop,sold,item,price,y\n", [[f"s{i % 9}", f"2024-01-{i % 28 + 1:02d}",
          "pen", f"€{i}", y] for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "y"],
-         "it isn't clear which column holds"),
+         "a row per time step"),
         ({"a.csv": table("machine,time,temp,state\n", [[f"m{i // 15}", i % 15, 20 + i / 7, y]
          for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "state"],
          "row per time step (4 values of 'machine' in 60 rows)"),
@@ -503,7 +503,7 @@ def test_labels_that_are_no_classes(init, labels, said):
          "one 'machine' have several labels, for 'state' changes"),
         ({"a.csv": LOG}, ["a.csv"], "several columns may hold the label"),
         ({"a.csv": LOG}, ["a.csv", "--label", "state", "--steps", "speed"], "no column 'speed'"),
-        ({"a.csv": LOG}, ["a.csv", "--order", "start", "--id", "event"], "--id COLUMN --label"),
+        ({"a.csv": LOG}, ["a.csv", "--order", "start", "--id", "event"], "--label state"),
         ({"a.csv": LOG}, ["a.csv", "--sequence", "event", "--steps", "event"], "--sequence: "),
         ({"a.csv": LOG}, ["a.csv", "--no-header", "--id", "1", "--label", "9"], "(line 1)"),
         ({"a.csv": table("time,temp,state\n", [[f"08:00:{i}", 20 + i / 7, y]

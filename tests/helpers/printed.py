@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import subprocess
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,28 +23,16 @@ def run_conversions(cli: "Cli", said: str) -> list[str]:
     The next one is the first command of the program that isn't `seqtrain convert`.
     """
     for line in printed_lines(said):
-        program, *arguments = shlex.split(line, comments=True)
-        if program != "seqtrain":
-            subprocess.run(line, shell=True, check=True)
-        elif arguments[0] == "convert":
-            cli(*arguments)
-        else:
+        _, *arguments = shlex.split(line, comments=True)
+        if arguments[0] != "convert":
             return arguments
+        cli(*arguments)
     return []
 
 
 def commands_in(said: str) -> list[list[str]]:
     """Return the words of each command that stands on a line of its own."""
     return [shlex.split(line) for line in COMMAND.findall(said)]
-
-
-def run_line(cli: "Cli", line: str) -> None:
-    """Run a line of a message in a shell, or in this process if it is a command of seqtrain."""
-    words = shlex.split(line)
-    if words[0] == "seqtrain":
-        cli(*words[1:])
-    else:
-        subprocess.run(line, shell=True, check=True)
 
 
 def run_conversion(cli: "Cli", said: str, form: str | None = None) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from seqtrain.config import parse_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import follow_printed, run_conversions, run_line
+from tests.helpers.printed import follow_printed, run_conversions
 from tests.proposal.test_forms import sentence, write
 
 
@@ -48,6 +48,15 @@ def test_several_marks_between_columns(tmp_path, monkeypatch, cli, mark, ending,
     Path(f"a.{ending}").write_bytes(text.encode(encoding))
     data = converted(cli, f"a.{ending}")
     assert (data.label, data.sequence) == (0, 2)
+    assert rows_of("a-columns.csv") == rows
+
+
+def test_a_conversion_reads_the_encoding_that_the_user_names(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [["好坏"[i % 2], str(i), f"很 {i}"] for i in range(40)]
+    Path("a.txt").write_text("".join(f"{'::'.join(row)}\n" for row in rows), encoding="gbk")
+    refused = cli("init", "a.txt", "--encoding", "gbk", code=2).err
+    run_conversions(cli, refused)
     assert rows_of("a-columns.csv") == rows
 
 
@@ -172,10 +181,7 @@ def test_a_column_for_each_class_in_several_files(tmp_path, monkeypatch, cli, gi
         rows = [[sentence(draw), sentence(draw)] for _ in range(40)]
         write(Path(f"a/{file}.csv"), ["glad", "sad"], rows)
     refused = cli("init", *given, code=2).err
-    *convert, init = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
-    for command in convert:
-        run_line(cli, command)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     assert (data.train, data.test) == ("train-texts.csv", "test-texts.csv")
 

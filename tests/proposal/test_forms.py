@@ -29,9 +29,8 @@ def name(draw: random.Random) -> str:
     return "".join(draw.choices(SYLLABLES, k=3))
 
 
-def follow(refused: str, program: str, cli: Any) -> None:
+def follow(refused: str, cli: Any) -> None:
     """Run the conversions that are printed, and the command of init below them."""
-    assert f"seqtrain:   {program} " in refused
     cli(*run_conversions(cli, refused), "-o", "c.yaml")
 
 
@@ -1058,7 +1057,7 @@ def test_labels_of_fasttext_after_texts_are_moved_by_the_printed_command(
     ends = [" __label__".join(["", *draw.sample("pqr", draw.randint(1, 2))]) for _ in range(60)]
     Path("a b.txt").write_text(" \r\n".join(f"{sentence(draw)}{end}" for end in ends))
     refused = cli("init", "a b.txt", code=2).err
-    follow(refused, "seqtrain convert", cli)
+    follow(refused, cli)
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sorted(data.preprocessing.labels) == ["p", "q", "r"]
     assert {*data.splits["train"].lengths.tolist()} == {7}
@@ -1091,7 +1090,7 @@ def test_blocks_of_tokens_are_refused_with_commands_that_work(
         text += "\n"
     Path(f"a.{ending}").write_text(text)
     refused = cli("init", f"a.{ending}", "-o", "c.yaml", code=2).err
-    follow(refused, "seqtrain convert", cli)
+    follow(refused, cli)
     assert "60 sequences, 2 classes" in Path("c.yaml").read_text()
 
 
@@ -1206,7 +1205,7 @@ def test_columns_between_blanks_are_divided_by_the_printed_command(
         lines.insert(0, f"# {'  '.join(names)}" if head == "# names" else "# made in May")
     Path(file).write_text("\r\n".join(lines) + "\r\n")
     refused = cli("init", file, code=2).err
-    follow(refused, "seqtrain convert", cli)
+    follow(refused, cli)
     config = parse_config(Path("c.yaml").read_text())
     has_names = head not in ("none", "# comment")
     assert config.data.label == ("kind" if has_names else 3 if is_step else 0)
@@ -1428,7 +1427,7 @@ def test_classes_before_texts_in_files_of_another_ending(
         lines = [f"{'XY'[i % 2]}:{'ab'[i % 2]} {sentence(draw, 'café')} ?\n" for i in range(size)]
         Path(file).write_bytes("".join(lines).encode(encoding))
     refused = cli("init", *files, code=2).err
-    follow(refused, "seqtrain convert", cli)
+    follow(refused, cli)
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sorted(data.preprocessing.labels) == ["X:a", "Y:b"]
     assert len(data.splits["test"]) == 20
@@ -1482,7 +1481,7 @@ def test_a_label_after_a_blank_is_divided_by_the_printed_command(tmp_path, monke
     lines = [" ".join([*row, "uv"[i % 2]]) for i, row in enumerate(numbers)]
     Path("a b.txt").write_text(" \r\n".join(lines))
     refused = cli("init", "a b.txt", code=2).err
-    follow(refused, "seqtrain convert", cli)
+    follow(refused, cli)
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sorted(data.preprocessing.labels) == ["u", "v"]
     assert {*data.splits["train"].lengths.tolist()} == {8, 9, 10, 11, 12}

@@ -10,7 +10,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
-from tests.helpers.printed import run_line
+from tests.helpers.printed import printed_lines, run_conversions
 from tests.proposal.test_forms import draw, name, write
 from tests.proposal.test_roles import proposed
 
@@ -202,9 +202,8 @@ def test_a_label_that_is_a_part_of_the_id_needs_a_column_of_ids(
     ]
     write(Path("a.csv"), ["writer", "char", "rep", *counter, "x"], rows)
     refused = cli("init", "a.csv", "--label", "char", *given, "-o", "c.yaml", code=2).err
-    joining, init, *windows = re.findall("^seqtrain:   (.*)$", refused, re.MULTILINE)
-    run_line(cli, joining)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    _, _, *windows = printed_lines(refused)
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert (config.data.label, config.data.id) == ("char", "sequence_id")
     assert sum(map(len, prepare(config).splits.values())) == 48

@@ -5,7 +5,6 @@ import json
 import random
 import re
 import shlex
-import subprocess
 from glob import glob
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from tests.helpers.printed import (
     follow_printed,
     run_conversion,
     run_conversions,
-    run_line,
 )
 from tests.proposal.test_forms import draw, follow, name, proposed, recording, sentence, write
 from tests.tables.test_xlsx import write as write_workbook
@@ -602,13 +600,11 @@ def test_recordings_whose_endings_name_no_format_are_all_written_as_csv(
             file.write("\n" if i % 2 else "# the end\n")
     given = {"folder": ["my takes"], "files": paths, "pattern": [f"my takes/*.{ending}"]}[given]
     refused = cli("init", *given, code=2).err
-    line, init = re.findall(r"^seqtrain:   (mkdir .*|seqtrain init .*)", refused, re.M)
-    subprocess.run(line, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "--id", "file", "--label", "1", "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "--id", "file", "--label", "1", "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     data = prepare(config)
     assert {*data.preprocessing.labels} == {"1", "3", "5"}
-    assert len(glob("my takes-tables/*.csv")) == 8
+    assert len(glob("my takes-measured/*.csv")) == 8
 
 
 @pytest.mark.parametrize("odd", ["u/Summary.txt v/Summary.txt", "About it.txt", "u/Summary.txt"])
@@ -627,11 +623,7 @@ def test_files_that_are_no_texts_of_a_class_are_left_out_by_the_printed_command(
         assert "13 texts" not in propose(["my mails"], InitOptions()).text
         return
     refused = cli("init", "my mails", code=2).err
-    copying, init = re.findall(
-        r"^seqtrain:   (mkdir .*|cp .*|seqtrain init .*-texts'?)$", refused, re.M
-    )
-    subprocess.run(copying, shell=True, check=True)
-    cli(*shlex.split(init)[1:], "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     assert class_counts("c.yaml") == {"u": 12, "v": 12}
 
 
@@ -648,7 +640,7 @@ def test_files_of_texts_that_are_tables_are_recordings(
             rows = [[f"10:{r // 60:02d}:{r % 60:02d}", row[0]] for r, row in enumerate(rows)]
         write(Path(f"my takes/{labels[i % 2]}_{i:02d}.txt"), [], rows, mark)
     if mark == " ":
-        follow(cli("init", "my takes", code=2).err, "mkdir", cli)
+        follow(cli("init", "my takes", code=2).err, cli)
     else:
         assert "--format txt" in cli("init", "my takes", "-o", "c.yaml").err
     assert class_counts("c.yaml") == dict.fromkeys(labels, 12)
@@ -786,7 +778,7 @@ def test_given_labels_of_another_number_of_texts_are_refused(
     texts[draw.randrange(1, 59)] = ""
     Path("my texts.txt").write_text("\n".join(texts) + "\n")
     refused = cli("init", "my texts.txt", labels, code=2).err
-    follow(refused, "seqtrain convert", cli)
+    follow(refused, cli)
     assert class_counts("c.yaml") == {"u": 30, "v": 30}
 
 
@@ -1197,10 +1189,8 @@ def run_commands(cli, said: str, *, first: int = 2) -> None:
     for line in lines:
         if line.startswith("seqtrain convert "):
             cli(*shlex.split(line)[1:], "--force")
-        elif line.startswith("seqtrain "):
-            cli(*shlex.split(line)[1:], "-o", "c.yaml", "--force")
         else:
-            run_line(cli, line)
+            cli(*shlex.split(line)[1:], "-o", "c.yaml", "--force")
 
 
 @pytest.mark.parametrize("given", ["the folder", "its files"])
@@ -1212,7 +1202,7 @@ def test_endings_of_files_may_be_labels(tmp_path, monkeypatch, draw, cli, given)
     for path in paths:
         Path(path).write_text("".join(sentence(draw) + "\n" for _ in range(30)))
     files = ["my texts"] if given == "the folder" else paths
-    run_commands(cli, cli("init", *files, code=2).err)
+    run_commands(cli, cli("init", *files, code=2).err, first=3)
     assert class_counts("c.yaml") == {"glad": 30, "sad": 30}
 
 
@@ -1590,6 +1580,33 @@ def test_files_of_a_split_in_several_formats_are_read_once(
     assert f"Pulse/Pulse_TEST.{endings[0 if read == 'ts' else 1]}" in said
 
 
+def test_channels_of_relational_arff_are_read_from_the_file_of_all(
+    tmp_path, monkeypatch, draw, cli
+):
+    """As archives of UEA hold them, beside a file for each channel."""
+    monkeypatch.chdir(tmp_path)
+    channels = draw.randint(2, 4)
+    names = "".join(f"  @attribute t{step} numeric\n" for step in range(9))
+    head = f"@relation W\n@attribute W relational\n{names}@end W\n@attribute kind {{u,v}}\n@data\n"
+    write_archive(Path("Waves"), ["arff"], draw)
+    for split in ("TRAIN", "TEST"):
+        Path(f"Waves/Pulse_{split}.arff").rename(f"Waves/WavesDimension1_{split}.arff")
+        rows = ""
+        for i in range(24):
+            series = [[f"{draw.gauss(i % 2, 1):.2f}" for _ in range(9)] for _ in range(channels)]
+            rows += "'" + r"\n".join(map(",".join, series)) + f"','{'uv'[i % 2]}'\n"
+        Path(f"Waves/Waves_{split}.arff").write_text(head + rows)
+    cli("init", "Waves", "-o", "c.yaml")
+    data = prepare(parse_config(Path("c.yaml").read_text()))
+    assert class_counts("c.yaml") == {"u": 24, "v": 24}
+    for store in data.splits.values():
+        assert store.values.shape == (9 * len(store), channels)
+    fast = ["--set", "training.max_epochs=1", "--set", "model.hidden_size=4"]
+    cli("fit", "c.yaml", *fast, "--run-dir", "run")
+    predicted = cli("predict", "Waves/Waves_TEST.arff", "--run", "run").out.splitlines()
+    assert len(predicted) == 25
+
+
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 @pytest.mark.parametrize("given", ["", "--format"])
 @pytest.mark.parametrize("inner", ["data", "some/set"])
@@ -1715,10 +1732,7 @@ def test_commands_that_rewrite_files_rewrite_all_of_them(
         elif file != "--test":
             Path(file).write_text(text)
     refused = cli("init", *files, code=2).err
-    *writing, reading = re.findall(r"^seqtrain:   (.*)", refused, re.M)
-    for line in writing:
-        subprocess.run(line, shell=True, check=True)
-    cli(*shlex.split(reading)[1:], "-o", "c.yaml")
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert config.data.test is not None
     assert {name: len(x) for name, x in prepare(config).splits.items()}["test"] == 60

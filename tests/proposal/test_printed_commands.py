@@ -6,7 +6,6 @@ import json
 import random
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -52,20 +51,6 @@ def convert_printed(refused: str, cli: Any, source: str) -> Path:
     """Run the first printed conversion, and return the file it writes. The source stays."""
     content = Path(source).read_bytes()
     (written,) = run_conversion(cli, refused)
-    assert Path(source).read_bytes() == content
-    return Path(written)
-
-
-def run_printed(cli: Any, refused: str, program: str, source: str) -> Path:
-    """Run the first printed command with a word, and return the file it writes."""
-    before = {path.name for path in Path().iterdir()}
-    content = Path(source).read_bytes()
-    command = re.findall(rf"seqtrain:   (.*\b{program}\b.*)", refused)[0]
-    if program == "convert":
-        cli(*shlex.split(command)[1:])
-    else:
-        subprocess.run(command, shell=True, check=True)
-    (written,) = {path.name for path in Path().iterdir()} - before
     assert Path(source).read_bytes() == content
     return Path(written)
 
@@ -125,11 +110,11 @@ def test_commands_of_other_forms(tmp_path, monkeypatch, cli, file):
     blocks = ["".join(each) for each in lines]
     given.write_text("\n".join(blocks))
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    written = run_printed(cli, refused, "convert", file)
+    written = convert_printed(refused, cli, file)
     cli("init", written, "--id", 0, "--label", 2, "-o", "c.yaml", "--force")
     given.write_text("".join(f"{label} {words}\n" for label, words in rows))
     refused = cli("init", file, "--format", "txt", "-o", "d.yaml", code=2).err
-    cli("init", run_printed(cli, refused, "convert", file), "-o", "d.yaml")
+    cli("init", convert_printed(refused, cli, file), "-o", "d.yaml")
 
 
 @pytest.mark.parametrize("file", ["a.csv", "it's \\n.tsv", "a;b.csv", "sheet.xlsx"])
@@ -255,7 +240,7 @@ def test_ragged_fields_between_tabs_with_the_label_last(tmp_path, monkeypatch, c
     rows = [[*draw.choices("abcd", k=draw.randint(3, 9)), "vw"[i % 2]] for i in range(80)]
     write(Path("a.txt"), [], rows, "\t")
     refused = cli("init", "a.txt", code=2).err
-    cli("init", run_printed(cli, refused, "convert", "a.txt"), "-o", "c.yaml")
+    cli("init", convert_printed(refused, cli, "a.txt"), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     assert {*prepare(config).preprocessing.labels} == {"v", "w"}
 
@@ -288,7 +273,7 @@ def test_texts_with_delimiters_are_written_in_quotes(
     file = "a.tsv" if mark == "\t" else "a.csv"
     Path(file).write_text("\n".join(lines).lstrip("\n") + "\n")
     refused = cli("init", file, "-o", "c.yaml", code=2).err
-    cli("init", run_printed(cli, refused, "convert", file), "-o", "c.yaml")
+    cli("init", convert_printed(refused, cli, file), "-o", "c.yaml")
     config = parse_config(Path("c.yaml").read_text())
     expected = (order.index("words"), order.index("way"))
     assert (config.data.sequence, config.data.label) == (("words", "way") if names else expected)
@@ -386,6 +371,27 @@ def test_named_fields_of_fasta_are_listed_and_one_becomes_the_label(
     follow_printed(cli, refused)
     labels = prepare(parse_config(Path("c.yaml").read_text())).preprocessing.labels
     assert {label.replace("_", " ") for label in labels} == {*ORGANISMS}
+
+
+@pytest.mark.parametrize("header", ["tr|K{1}|N{1}_X a OS={0} PE=1", "K{1} len=40", "K{1}|a b|{2}"])
+def test_labels_of_records_of_fasta_in_a_table_are_joined_by_the_printed_commands(
+    tmp_path, monkeypatch, cli, header
+):
+    """The run then predicts records of FASTA."""
+    monkeypatch.chdir(tmp_path)
+    Path("my a.fasta").write_text("; by hand\n" + fasta(header))
+    rows = [[f"K{i}", ["wall", "core"][i % 2]] for i in range(60)]
+    random.Random(3).shuffle(rows)
+    text = "".join(f"{key}\t{label}\n" for key, label in [["Key", "Place"], *rows])
+    Path("labels.tsv").write_text(text)
+    refused = cli("init", "labels.tsv", "my a.fasta", code=2).err
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    labels = {*prepare(config).preprocessing.labels}
+    assert (labels, config.data.tokenizer) == ({"wall", "core"}, "char")
+    fast = ["--set", "training.max_epochs=1", "--set", "model.hidden_size=4"]
+    cli("fit", "c.yaml", *fast, "--run-dir", "run")
+    assert len(cli("predict", "my a.fasta", "--run", "run").out.splitlines()) == 61
 
 
 @pytest.mark.parametrize("header", ["NP_{1}.1 enzyme [{0}]", "x{1} PE={2} len={1} class={0}"])

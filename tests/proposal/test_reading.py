@@ -14,7 +14,7 @@ from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
 from tests.helpers.printed import run_conversion
 from tests.proposal.test_forms import LOG, log, name, proposed, sentence, write
-from tests.proposal.test_printed_commands import run_printed
+from tests.proposal.test_printed_commands import convert_printed
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
@@ -207,7 +207,7 @@ def test_line_breaks_within_texts_are_joined_by_the_printed_command(
     file = "a.tsv" if mark == "\t" else "a.csv"
     lines = [mark.join(map(str, row)) for row in [["id", "text", "label"], *rows]]
     Path(file).write_text("\n".join(lines) + "\n")
-    new = run_printed(cli, cli("init", file, code=2).err, "convert", file)
+    new = convert_printed(cli("init", file, code=2).err, cli, file)
     config, _ = proposed(str(new))
     data = prepare(config)
     assert sum(map(len, data.splits.values())) == 150

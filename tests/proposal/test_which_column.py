@@ -1,5 +1,6 @@
 """Columns that `init` takes as label and id, and doubts about what a class or a column holds."""
 
+import itertools
 import json
 import random
 import re
@@ -197,6 +198,23 @@ def test_other_folders_with_numbers_stay_labels(cli, kind):
     recordings("d", [f"{kind}{c}/rec{n}.csv" for c in range(1, 5) for n in range(6)])
     cli("init", "d", "-o", "c.yaml", "--force")
     assert (data_of().label, data_of().group) == ("label", None)
+
+
+@pytest.mark.parametrize(("ending", "mark"), [("csv", ","), ("txt", "\t"), ("txt", ";")])
+@pytest.mark.parametrize("given", [[], ["--label", "gesture_class"]])
+def test_a_label_in_recordings_comes_before_numbered_folders(draw, cli, ending, mark, given):
+    """The folders are those of persons, and the label changes in each recording."""
+    for person, take in itertools.product(range(1, 7), (1, 2)):
+        steps = [[t, draw.gauss(t // 30 % 3, 1), draw.random(), t // 30 % 3] for t in range(120)]
+        path = Path(f"d/{person:02}/{take}_raw_{draw.randrange(90)}.{ending}")
+        write(path, ["time", "ch1", "ch2", "gesture_class"], steps, mark)
+    refused = cli("init", "d", *given, code=2).err
+    assert "convert" not in refused
+    command = next(own for own in printed(refused) if "file" in own)
+    cli(*command, "-o", "c.yaml", "--force")
+    data = data_of()
+    assert (data.id, data.label, bool(data.window)) == ("file", "gesture_class", True)
+    assert "gesture_class" not in data.steps
 
 
 @pytest.mark.parametrize("fold", ["strat_fold", "fold", "kfold", "Fold_ID"])

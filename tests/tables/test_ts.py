@@ -6,7 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from seqtrain.tables.blocks import Dialect
+from seqtrain.tables.blocks import BadCellError, Dialect
+from seqtrain.tables.series import series_of
 from seqtrain.tables.sources import open_source
 from tests.helpers.examples import seeds
 from tests.tables.conftest import rows_of
@@ -78,6 +79,33 @@ def test_random_series_are_read_as_by_the_plainest_reader(tmp_path):
 def test_attributes_name_the_columns(read, content):
     found = read(content, "a.arff", "t1", 1, "class")
     assert [list(row.cells.values()) for row in found] == [["1", "?", "not up"], ["2", "3", "up"]]
+
+
+RELATIONAL = """@relation waves
+@attribute 'the wave' relational
+  @attribute t1 numeric
+  @attribute t2 numeric
+@end 'the wave'
+@attribute kind {up,down}
+@data
+"""
+
+
+@pytest.mark.parametrize("mark", ["'", '"'])
+def test_relational_attributes_are_series_with_a_line_for_each_channel(read, mark):
+    """As the time-series archives write them: `?` at the end of all channels is padding."""
+    cells = [r"0.5,-2,?,4\n1,?,3e-1,?", r"1,2,?\n3,4,?", "?,7", r"1,2\n3", r"1,x\n2,3"]
+    rows = "".join(f"{mark}{cell}{mark},up\n" for cell in cells)
+    found = read(RELATIONAL + rows, "a.arff", "the wave", "kind")
+    series = [series_of(row.cells["the wave"]).tolist() for row in found[:3]]
+    np.testing.assert_allclose(series[0], [[0.5, 1], [-2, NAN], [NAN, 0.3], [4, NAN]])
+    assert series[1] == [[1, 3], [2, 4]]
+    np.testing.assert_equal(series[2], [[NAN], [7]])
+    assert [row.cells["kind"] for row in found[:3]] == ["up"] * 3
+    assert found[3].line == 11
+    assert "different lengths" in str(found[3].problem)
+    with pytest.raises(BadCellError, match="x"):
+        series_of(found[4].cells["the wave"])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,10 @@ def convert(
     data: list[str] = argument("Data files, or folders whose files are all converted.", "DATA"),
     to: str = option(f"Form to write: {', '.join(FORMS)}.", "FORM", default=...),
     after: int | None = option("Number of fields after a text.", "N", min=0),
-    at: str | None = option("Word of a line that is its label: first or last.", "PLACE"),
+    at: str | None = option(
+        "Word of a line that is its label, first or last; or the number of a part of an id.",
+        "PLACE",
+    ),
     before: int | None = option("Number of fields before a text.", "N", min=0),
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),
     every: int | None = option("Number of rows of each part.", "N", min=1),

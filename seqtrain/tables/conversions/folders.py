@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
+import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -103,6 +106,20 @@ def _ending(path: str) -> str:
     return os.path.splitext(uncompressed(path))[1].lower()
 
 
+def copied(path: str, target: Path, *, without: Sequence[str] = ()) -> None:
+    """Write a copy of a file, or of a folder without some of its files.
+
+    Args:
+        path: The file or folder.
+        target: The new one.
+        without: Names of files that are left out at all depths.
+    """
+    if os.path.isfile(path):
+        shutil.copyfile(path, target)
+    else:
+        shutil.copytree(path, target, ignore=shutil.ignore_patterns(*map(glob.escape, without)))
+
+
 def stacked(path: str, target: Path) -> None:
     """Write an array of series, (B, T, C), as X of a file npz from a file of text for each channel.
 
@@ -176,16 +193,20 @@ def _write_database(path: str, target: Path) -> None:
             for (name,) in names.fetchall():
                 quoted = name.replace('"', '""')
                 rows = database.execute(f'select * from "{quoted}"')
-                names_of_columns = [column[0] for column in rows.description]
-                lines = as_csv(chain([names_of_columns], rows))
-                new = target / f"{_file_name(name)}.csv"
-                write_new(new, (f"{line}\n".encode() for line in lines))
+                columns = [column[0] for column in rows.description]
+                _write_csv(target, name, chain([columns], rows))
         except sqlite3.DatabaseError as error:
             raise UnreadableError(None, f"isn't a sound database ({error})") from None
 
 
+def _write_csv(target: Path, name: str, rows: Iterable[Sequence[Any]]) -> None:
+    """Write the rows of a table as a file of csv."""
+    lines = (f"{line}\n".encode() for line in as_csv(rows))
+    write_new(target / f"{_file_name(name)}.csv", lines)
+
+
 def _write_sheets(path: str, target: Path) -> None:
-    """Write each sheet of a workbook as csv. The name of a sheet may be a label, so it stays.
+    """Write each sheet of a workbook as csv.
 
     Raises:
         UnreadableError: If it isn't a sound workbook.
@@ -197,12 +218,12 @@ def _write_sheets(path: str, target: Path) -> None:
         with open_input(path) as stream:
             rows = list(sheet_rows(stream, Dialect("xlsx", header=False, sheet=name)))
         if rows:
-            write_new(target / f"{name}.csv", (f"{line}\n".encode() for line in as_csv(rows)))
+            _write_csv(target, name, rows)
 
 
 def _file_name(name: str) -> str:
-    r"""Return a name of a file for a table, without / and such marks."""
-    return re.sub(r"[^\w.-]", "_", name)
+    """Return a name of a file for a table, without marks that no such name may have."""
+    return re.sub(r'[\\/:*?"<>|\x00-\x1f]', "_", name)
 
 
 def unpickled(path: str, target: Path) -> None:

@@ -45,6 +45,7 @@ FORMS = {
     ),
     "columns": Form("lines.columns", "Blanks or marks between columns become commas.", ".csv"),
     "contents": Form("rows.contents", "Names of text files become their texts."),
+    "copied": Form("folders.copied", "A file or a folder is copied without some files."),
     "dates": Form("cells.dated", "Dates get the year first."),
     "fields": Form("objects.fields", "Inner values of a field become fields.", ".jsonl"),
     "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
@@ -57,6 +58,7 @@ FORMS = {
     "label": Form("objects.label", "What a field tells about the class is the label.", ".jsonl"),
     "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),
     "marked": Form("lines.marked", "Blank lines get a mark."),
+    "measured": Form("lines.measured", "Lines of numbers become csv.", ".csv"),
     "messages": Form("lines.messages", "Messages of a chat become rows.", ".csv"),
     "moved": Form(
         "lines.moved", "The last field of each row moves to the front.", replaces_columns=True
@@ -69,6 +71,7 @@ FORMS = {
     "parts": Form("rows.parts", "A new last column numbers the parts of a recording."),
     "quoted": Form("lines.quoted", "Texts with delimiters or line breaks get quotes.", ".csv"),
     "reads": Form("folders.reads", "Files of FASTQ become lines of a file for each class.", ""),
+    "records": Form("lines.records", "Records of FASTA become rows with an id.", ".csv"),
     "rows": Form("rows.kept", "Blank rows, and those with some cells, are left out."),
     "shortened": Form("lines.shortened", "One line is left out."),
     "spelled": Form("cells.spelled", "Labels are spelled in one way each."),
@@ -96,7 +99,9 @@ def converted_name(path: str, form: str) -> str:
     The files of a folder keep their names, in a folder of a new name.
     """
     if os.path.isdir(path):
-        ending = FORMS[form].ending if FORMS[form].function.startswith("folders.") else ""
+        ending = ""
+        if FORMS[form].function.startswith("folders."):
+            ending = FORMS[form].ending or ""
         return f"{os.path.basename(os.path.abspath(path))}-{form}{ending}"
     stem, own = os.path.splitext(os.path.basename(uncompressed(path)))
     return f"{stem}-{form}{new_ending(own, form)}"

@@ -7,9 +7,10 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import Any
 
 from seqtrain.errors import ConfigError
-from seqtrain.tables.delimited import DELIMITERS
+from seqtrain.tables.delimited import COMMENTS, DELIMITERS
 from seqtrain.tables.opening import LINE_BYTES
 from seqtrain.text import one_of, quote
 
@@ -19,6 +20,8 @@ RULE = re.compile(r"[-+|:=\s]*[-=]{3}[-+|:=\s]*")
 """A line of dashes above, in or below a table."""
 BAR = "|"
 """Mark between columns of tables that may have frames."""
+BETWEEN_NUMBERS = re.compile(r"[\s,;|]+")
+"""What stands between numbers of a line."""
 LABELS_LAST = re.compile(r"(.*?\S)\s+((?:__label__\S+\s*)+)")
 """A line of a text with its labels, as fastText writes them, after it."""
 PLACES = {
@@ -159,6 +162,21 @@ def marked(lines: Iterable[str], *, mark: str = "-") -> Iterator[str]:
         yield line if line.strip() else mark
 
 
+def measured(lines: Iterable[str], *, points: bool = False) -> Iterator[str]:
+    """Yield csv for lines of numbers with blanks, semicolons or bars between.
+
+    Args:
+        lines: The lines. Blank ones and comments are left out.
+        points: True if commas separate numbers, too. Otherwise they are decimal marks.
+    """
+    for line in lines:
+        if not line.strip() or line.startswith(COMMENTS):
+            continue
+        if not points:
+            line = line.replace(",", ".")
+        yield ",".join(BETWEEN_NUMBERS.split(line.strip()))
+
+
 def messages(lines: Iterable[str]) -> Iterator[str]:
     """Yield csv with the time, the sender and the text of each message of a chat.
 
@@ -242,6 +260,38 @@ def _with_text(row: Sequence[str], mark: str, before: int, after: int) -> list[s
     return [*row[:before], mark.join(row[before:end]), *row[end:]]
 
 
+def records(lines: Iterable[str], *, at: str | None = None) -> Iterator[str]:
+    """Yield csv with the id and the sequence of each record of FASTA.
+
+    Args:
+        lines: The lines. A header begins with >, and comments with `;`.
+        at: Number, from 1, of the part between bars that is the id: "2" for >sp|P1|NAME. None for
+            the first word of the header.
+    """
+
+    def rows() -> Iterator[Sequence[str]]:
+        yield "id", "text"
+        id, parts = "", list[str]()
+        for line in chain(lines, [">"]):
+            if not line.startswith((">", ";")):
+                parts.append(line.strip())
+            elif line.startswith(">"):
+                if parts:
+                    yield id, "".join(parts)
+                id, parts = record_id(line, at), []
+
+    return as_csv(rows())
+
+
+def record_id(header: str, at: str | None) -> str:
+    """Return the first word of a header of FASTA, or a part of it; see `records`."""
+    word = "".join(header.removeprefix(">").split()[:1])
+    parts = word.split(BAR)
+    if at is not None and at.isdecimal() and 0 < int(at) <= len(parts):
+        return parts[int(at) - 1]
+    return word
+
+
 def shortened(lines: Iterable[str], *, line: int) -> Iterator[str]:
     """Yield all lines but one, counted from 1."""
     for number, text in enumerate(lines, start=1):
@@ -279,7 +329,7 @@ def table(
     yield from chain(above, lines)
 
 
-def as_csv(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def as_csv(rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """Yield rows of csv, without line ends."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
