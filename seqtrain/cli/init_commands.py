@@ -19,7 +19,7 @@ FLAGS = {"--force", "--header", "--no-header", "--flags", "--points"}
 """Options of `init` and `convert` without a value."""
 OF_BYTES = {"encoding", "data.encoding", "sheet", "data.sheet"}
 """Keys that don't hold for a converted file, which is UTF-8 and has one sheet."""
-OF_FORMAT = {"data.format", "data.delimiter", "data.header"}
+OF_FORMAT = {"data.format", "data.delimiter", "data.header", "data.path"}
 """Keys that hold for a converted file only if it has the format of the old one."""
 WILDCARDS = re.compile(r"[-_.]?(?:[*?]|\[[^\]]*\])+")
 """What stands for other characters in a pattern of names, and the mark before it."""

@@ -51,7 +51,9 @@ NAME_OF_CLASS = re.compile(r"[-+\w]+(?::[-+\w]+)?[:)]?")
 
 
 def refuse_blocks(path: str, dialect: Dialect, layout: FileLayout) -> None:
-    """Raise a DataError if blank lines divide lines of a few words each, as in CoNLL files.
+    """Raise a DataError if blank lines divide lines of equally many words or numbers.
+
+    Such as in CoNLL files.
 
     A user who names a column wants rows as they are.
     """
@@ -60,11 +62,20 @@ def refuse_blocks(path: str, dialect: Dialect, layout: FileLayout) -> None:
     rows = [line.split() for line in lines if line.strip(" ")]  # tabs alone are a row of a sheet
     blanks, has_commas = len(lines) - len(rows), 2 * sum("," in line for line in lines) > len(rows)
     are_blocks = FEWEST_BLOCKS <= blanks < len(rows) / 2 and len(set(map(len, rows))) == 1
-    if not are_blocks or has_commas or len(rows[0]) < 2 or all(map(is_number, rows[0])):
+    if not are_blocks or has_commas or len(rows[0]) < 2:
         return
     if any(layout.options.named(option) for option in COLUMN_OPTIONS):
         return
     name = display_name(path)
+    if all(map(is_number, rows[0])):
+        raise DataError(
+            f"{name}: blank lines divide its lines of numbers into blocks; if a block is a "
+            "sequence, number the blocks:",
+            *converting("blocks", layout, path, "--id block", name="block"),
+            "if labels are elsewhere, give a csv file with a row for each, below block,label, too",
+            "or, if blank lines mean nothing:",
+            *converting("columns", layout, path),
+        )
     raise DataError(
         f"{name}: blank lines divide its lines into blocks, as in CoNLL files, which have a tag "
         "per token; seqtrain learns a label per sequence",
@@ -174,6 +185,7 @@ def command_for_unknown(path: str, layout: FileLayout) -> list[str]:
     lines = [str(text) for block in blocks for text in as_list(block.columns[TEXT])]
     if not lines or 2 * sum(len(block.problems) for block in blocks) > len(lines):
         return []
+    refuse_blocks(path, dialect, layout)
     refuse_blanks(path, dialect, layout)
     refuse_frames(path, dialect, layout)
     format = next((x for x, pattern in BEGINNINGS.items() if re.match(pattern, lines[0])), None)

@@ -639,6 +639,8 @@ def _with_label_file(
     path: str,
     options: InitOptions,
     progress: ReadingProgress,
+    *,
+    is_listed: bool = False,
 ) -> FileLayout | None:
     """Return the layout of recordings with their labels in a file, or None if it lacks them.
 
@@ -648,6 +650,8 @@ def _with_label_file(
         path: The file.
         options: Options of the user.
         progress: Reports the number of rows.
+        is_listed: True if the file has the path of each recording. Then a column of the recordings
+            that is named like a label isn't the label.
     """
     given_format = options.get("format")
     formats = {given_format or resolve_format(each, "auto") for each in recordings}
@@ -657,7 +661,9 @@ def _with_label_file(
         return None
     own = read_alone(recordings[0], progress)
     names = [column.name_text for column in own.columns]
-    if have_label(own) or any(str(name) in names for name in options.named("label")):
+    if any(str(name) in names for name in options.named("label")):
+        return None
+    if have_label(own) and not is_listed:
         return None
     found = label_file(path, recordings, names, progress)
     if found is None:
@@ -669,6 +675,34 @@ def _with_label_file(
         options = options.with_given(label=found.labels)
     layout = FileLayout({"train": train}, options, joins=[found.join], label_columns=found.labels)
     return with_pattern(layout, found.pattern)
+
+
+def listed_recordings(table: Table, progress: ReadingProgress) -> FileLayout | None:
+    """Return the layout of recordings in folders whose paths a column of a table has, or None.
+
+    The paths begin in the folder of the table.
+
+    Args:
+        table: The table. If it has files of other splits, or the user says what a row is, the
+            result is None.
+        progress: Reports the number of rows.
+    """
+    layout = table.layout
+    is_alone = layout.files == [table.path] and os.path.isfile(table.path) and not layout.joins
+    if not is_alone or not table.has_columns:
+        return None
+    if layout.options.named("id") or layout.options.named("sequence"):
+        return None
+    for column in table.columns:
+        if not column.are_texts or not column.is_unique or "/" not in str(column.values[0]):
+            continue
+        folder = os.path.dirname(table.path)
+        paths = sorted(os.path.join(folder, str(value)) for value in column.values)
+        if all(map(os.path.isfile, paths)):
+            return _with_label_file(
+                paths, paths, table.path, layout.options, progress, is_listed=True
+            )
+    return None
 
 
 def recognise_label_file(layout: FileLayout, progress: ReadingProgress) -> list[Choice]:

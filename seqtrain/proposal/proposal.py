@@ -30,7 +30,7 @@ from seqtrain.proposal.doubts import (
 from seqtrain.proposal.events import fields_of
 from seqtrain.proposal.facts import Facts, facts_of
 from seqtrain.proposal.findings import Findings
-from seqtrain.proposal.label_layouts import commands_for_labels_beside
+from seqtrain.proposal.label_layouts import commands_for_labels_beside, listed_recordings
 from seqtrain.proposal.layouts import (
     about_missing_labels,
     commands_for_files,
@@ -129,6 +129,10 @@ def propose(
     reports = ReadingProgress(progress)
     layout = find_layout(files, test, options, reports)
     table = read_table(layout.train, layout, reports)
+    recordings = listed_recordings(table, reports)
+    if recordings is not None:
+        layout = recordings
+        table = read_table(layout.train, layout, reports)
     read_single_rows(table, options)
     try:
         roles = roles_of(table)

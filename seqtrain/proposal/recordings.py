@@ -20,6 +20,7 @@ from seqtrain.proposal.file_names import (
     RECORDINGS,
     Choice,
     folder_pattern,
+    split_of,
     splits_of,
     two_levels,
 )
@@ -352,8 +353,8 @@ def recordings_of_splits(files: Sequence[str], progress: ReadingProgress) -> Spl
     for path, split in zip(files, splits_of(files), strict=True):
         splits.setdefault(split, []).append(path)
     train = splits["train"]
-    if len(train) < 2:
-        return None
+    if len(train) < 2 or {None, "train"} <= set(map(split_of, train)):
+        return None  # train.csv beside another file is no class
     is_layout = partition_pattern(train) or _path_patterns(train, progress)
     if not is_layout and (not class_pattern(train) or _possible_labels(train, progress) is None):
         return None

@@ -41,6 +41,11 @@ OBJECTS = (
     "lengths=[*map(len, sequences)] and labels=labels.astype(str)"
 )
 """Message about arrays whose dtype is object."""
+TRUSTED = (
+    "holds Python objects, which aren't read, for they may run code; if you trust the file, write "
+    "its rows as JSON:"
+)
+"""The same about arrays with known names in a file npz."""
 EXPECTED_ARRAYS = (
     "expected values, offsets or lengths, labels; or X, perhaps lengths, and y: "
     "numpy.savez('data.npz', X=X, y=y), or y.npy next to X.npy"
@@ -184,8 +189,8 @@ def _known(loaded: Any) -> dict[str, Array]:
     """Return the arrays of an npz file whose names are known.
 
     Raises:
-        UnreadableError: If there are none, or those of several splits. The error has the command
-            that writes a file for each split.
+        UnreadableError: If there are none, or those of several splits, or if they hold Python
+            objects. The error has the command that writes a file for each split.
     """
     if "values" in loaded.files:
         return {name: np.asarray(loaded[name]) for name in FLAT if name in loaded.files}
@@ -201,7 +206,14 @@ def _known(loaded: Any) -> dict[str, Array]:
                 conversion=Conversion("array", {"name": names[0]}, of_folder=True),
             )
         raise UnreadableError(None, f"no array values; found {found}; {EXPECTED_ARRAYS}")
-    arrays = [{key: np.asarray(loaded[name]) for key, name in x.items()} for x in splits.values()]
+    try:
+        arrays = [
+            {key: np.asarray(loaded[name]) for key, name in x.items()} for x in splits.values()
+        ]
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise UnreadableError(None, TRUSTED, conversion=Conversion("lists")) from None
     if len(arrays) > 1:
         raise UnreadableError(
             None,

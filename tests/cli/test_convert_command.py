@@ -196,6 +196,7 @@ def test_each_table_inside_a_file_becomes_a_file(cli):
         ("a.json", b"[1]", "fields --column b"),
         ("a.db", b"junk" * 99, "tables"),
         ("a.npz", b"junk", "tables"),
+        ("a.npz", b"junk", "lists"),
         ("a.npy", b"junk", "steps"),
         ("a.npy", b"junk", "fields --column a"),
         ("a.mat", b"junk", "objects"),

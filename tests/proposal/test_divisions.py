@@ -298,6 +298,27 @@ def test_json_without_its_end_is_named(tmp_path, cli, form):
         assert ("end is missing" in said) == is_cut
 
 
+@pytest.mark.parametrize("file", ["vowels.txt", "gait.one", "notes.csv"])
+def test_blank_lines_between_lines_of_numbers_divide_sequences(tmp_path, monkeypatch, cli, file):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(8)
+    sizes = [draw.randint(5, 9) for _ in range(24)]
+    lines = []
+    for at, size in enumerate(sizes):
+        for _ in range(size):
+            lines.append(" ".join(f"{draw.gauss(at % 2, 1):.4f}" for _ in range(3)))
+        lines.append("")
+    Path(file).write_text("\n".join(lines) + "\n")
+    write(Path("labels.csv"), ["block", "label"], [[at, "uv"[at % 2]] for at in range(24)])
+    refused = cli("init", file, code=2).err
+    init, table, *options = run_conversions(cli, refused)
+    cli(init, table, "labels.csv", *options, "-o", "c.yaml", "--force")
+    config = parse_config(Path("c.yaml").read_text())
+    stores = prepare(config).splits.values()
+    found = sorted(length for store in stores for length in store.lengths.tolist())
+    assert found == sorted(sizes)
+
+
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("places", [(7, 8), (200, 201), (3, 359)])
 @pytest.mark.parametrize("number", ["{:.2f}", "a decimal comma"])

@@ -382,6 +382,33 @@ def test_labels_of_recordings_alone_are_refused_with_a_command(tmp_path, monkeyp
     cli(*shlex.split(command))
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("folder", ["", "set/"])
+def test_paths_of_recordings_in_a_column_are_the_key(tmp_path, monkeypatch, draw, form, folder):
+    """A column of the recordings is named like a label, too."""
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for i in range(30):
+        path = f"takes/{i % 3 + 20}/{5000 + 7 * i}.{form}"
+        steps = [[t, "hand", *step] for t, step in enumerate(recording(draw, i % 2))]
+        names = ["frame", "type", "x", "y"]
+        file = Path(folder + path)
+        if form == "csv":
+            write(file, names, steps)
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            columns = dict(zip(names, zip(*steps, strict=True), strict=True))
+            pq.write_table(pa.table(columns), file)
+        rows.append([path, i % 3 + 20, ["rest", "wave"][i % 2]])
+    draw.shuffle(rows)
+    write(Path(f"{folder}train.csv"), ["path", "person_id", "sign"], rows)
+    config = parse_config(propose([f"{folder}train.csv"], InitOptions()).text)
+    assert (config.data.id, config.data.label) == ("file", "sign")
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {"rest", "wave"}
+    assert sum(map(len, data.splits.values())) == 30
+
+
 def test_keys_of_several_files_are_counted_together(tmp_path, monkeypatch, draw, cli):
     monkeypatch.chdir(tmp_path)
     files = write_recordings(draw, "names")
@@ -452,6 +479,28 @@ def test_splits_in_one_archive_are_divided_by_the_printed_command(
     held_out = data.splits[split]
     assert np.bincount(held_out.labels).tolist() == [10, 10, 10]
     assert sum(map(len, data.splits.values())) == 90
+
+
+@pytest.mark.parametrize("splits", [["train"], ["train", "test"]])
+def test_arrays_of_lists_become_rows_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, splits
+):
+    """As Keras writes texts: arrays of Python objects, which only a trusting user reads."""
+    monkeypatch.chdir(tmp_path)
+    labels, arrays = [name(draw), name(draw)], dict[str, np.ndarray]()
+    for split in splits:
+        x = np.empty(40, object)
+        for i in range(40):
+            x[i] = draw.choices(range(9 * (i % 2), 40), k=draw.randint(5, 30))
+        arrays |= {f"x_{split}": x, f"y_{split}": np.array([labels[i % 2] for i in range(40)])}
+    np.savez("it's all.npz", **arrays)
+    refused = cli("init", "it's all.npz", code=2).err
+    assert "may run code" in refused
+    assert not Path("it's all-lists").exists()
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert config.data.kind == "tokens"
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 20 * len(splits))
 
 
 FORMS_OF_CLASSES = ["a series per row", "a text per row", "an id"]
@@ -1507,6 +1556,19 @@ def test_a_test_file_of_any_name_is_a_command(tmp_path, monkeypatch, draw, cli, 
     cli(*shlex.split(command), "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text()).data
     assert sorted(files, key=str.lower) == [data.test, data.train]
+
+
+def test_a_file_beside_one_named_train_is_no_class(tmp_path, monkeypatch, draw, cli):
+    monkeypatch.chdir(tmp_path)
+    for file, size in {"asked_train.txt": 60, "HARD_10.txt": 20}.items():
+        write(
+            Path(file), [], [["xy"[r % 2], sentence(draw, "xy"[r % 2])] for r in range(size)], "\t"
+        )
+    refused = cli("init", "asked_train.txt", "HARD_10.txt", code=2).err
+    (command,) = re.findall(r"seqtrain (init .* --test .*)", refused)
+    cli(*shlex.split(command), "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.train, data.test) == ("asked_train.txt", "HARD_10.txt")
 
 
 @pytest.mark.parametrize(

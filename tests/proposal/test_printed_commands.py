@@ -520,3 +520,15 @@ def test_options_of_the_old_file_are_left_out_for_a_converted_one(tmp_path, monk
     config = parse_config(Path("c.yaml").read_text())
     assert (config.data.test, config.data.label) == ("held-cells.csv", "state")
     assert {*prepare(config).preprocessing.labels} == {"trüb", "klar"}
+
+
+def test_a_pattern_of_names_is_not_given_for_files_of_another_ending(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    for word in ("boat", "sun"):
+        drawings = [{"strokes": [[[1, 2, k], [3, 4, 5]], [[6], [7]]]} for k in range(20)]
+        Path(f"{word}.ndjson").write_text("".join(f"{json.dumps(row)}\n" for row in drawings))
+    pattern = r"data.path=(?P<label>[a-z]+)\.ndjson$"
+    said = cli("init", "boat.ndjson", "sun.ndjson", "--set", pattern, code=2).err
+    cli(*run_conversions(cli, said), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert len(prepare(config).preprocessing.labels) == 2

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from importlib import import_module
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,12 @@ from seqtrain.tables.blocks import Array, Dialect, UnreadableError
 from seqtrain.tables.conversions.arrays import read_arrays, saved_arrays
 from seqtrain.tables.conversions.lines import as_csv
 from seqtrain.tables.conversions.objects import as_json, named_rows
-from seqtrain.tables.conversions.programs import plain_file, read_pickle, rows_of_program
+from seqtrain.tables.conversions.programs import (
+    plain_file,
+    read_objects,
+    read_pickle,
+    rows_of_program,
+)
 from seqtrain.tables.json_lines import json_values
 from seqtrain.tables.opening import TextLines, open_input
 from seqtrain.tables.other_programs import DATABASES, FASTQ
@@ -229,3 +234,16 @@ def _file_name(name: str) -> str:
 def unpickled(path: str, target: Path) -> None:
     """Write an object for each row of a table in a pickle, whose reading can run code."""
     write_new(target, as_json(rows_of_program(path, "pandas", read_pickle)))
+
+
+def lists(path: str, target: Path) -> None:
+    """Write an object for each row of arrays of Python objects, whose reading can run code.
+
+    Args:
+        path: A file npz.
+        target: The new folder, with a file for each split.
+    """
+    target.mkdir()
+    rows = rows_of_program(path, "numpy", read_objects)
+    for split, own in groupby(rows, key=lambda row: next(iter(row))):
+        write_new(target / f"{split}.jsonl", as_json(row[split] for row in own))

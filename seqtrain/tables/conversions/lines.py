@@ -39,20 +39,27 @@ MESSAGE_START = re.compile(r"\u200e?\[?[0-9]{1,4}[./-][0-9]{1,2}[./-]")
 """Beginning of a message, or of a line about the chat itself."""
 
 
-def blocks(lines: Iterable[str]) -> Iterator[str]:
+def blocks(lines: Iterable[str], *, name: str | None = None) -> Iterator[str]:
     """Yield the words of each line as csv, with the number of its block before them.
 
-    Blank lines divide the blocks. Comments are left out.
+    Args:
+        lines: The lines. Blank ones divide the blocks. Comments are left out.
+        name: Name of the column of numbers, in a first row of names. None writes no names.
     """
 
     def rows() -> Iterator[list[str]]:
-        block = 0
+        block, has_names = 0, name is None
         for line in lines:
             words = line.split()
             if not words:
                 block += 1
-            elif not line.startswith("#"):
-                yield [str(block), *words]
+                continue
+            if line.startswith("#"):
+                continue
+            if not has_names:
+                yield [str(name), *(f"x{place}" for place in range(len(words)))]
+                has_names = True
+            yield [str(block), *words]
 
     return as_csv(rows())
 

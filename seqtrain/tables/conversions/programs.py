@@ -13,8 +13,11 @@ from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.files.reading import compression_of, uncompressed
+from seqtrain.tables.arrays import arrays_of_splits
 from seqtrain.tables.blocks import UnreadableError
 from seqtrain.tables.opening import open_input
 from seqtrain.text import reason_of
@@ -28,6 +31,18 @@ def read_pickle(path: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table in a pickle. Reading it can run code."""
     pandas = import_module("pandas")
     return _rows_of_frame(pandas.DataFrame(pandas.read_pickle(path)))
+
+
+def read_objects(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file npz below the name of their split. Reading it can run code."""
+    with np.load(path, allow_pickle=True) as arrays:
+        splits = arrays_of_splits(arrays.files)
+        if not splits:
+            raise UnreadableError(None, f"no array X; found {', '.join(arrays.files)}")
+        for split, names in splits.items():
+            columns = [arrays[name] for name in names.values()]
+            for row in zip(*columns, strict=True):
+                yield {split: dict(zip(names, row, strict=True))}
 
 
 def _by_pandas(path: str, function: str, **options: Any) -> Iterator[dict[str, Any]]:
