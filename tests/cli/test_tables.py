@@ -79,6 +79,7 @@ def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
         ask.close()
         assert program.end() == 2
         assert "sort the rows by visit" in program.err
+        assert "seqtrain predict FILE" in program.err
 
 
 def test_windows_of_the_ids_of_a_pipe(table_project: Path, cli: Cli, tmp_path: Path) -> None:
