@@ -15,7 +15,7 @@ from seqtrain.sequences.reading import BlockCheck
 from seqtrain.sequences.schema import Schema
 from seqtrain.tables.blocks import REST, TEXT, Block, UnreadableError, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.conversions.forms import Conversion
+from seqtrain.tables.conversions.forms import AdvisedConversion
 from seqtrain.tables.delimited import DELIMITERS, EXCEL_HINT
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.json_lines import has_cell
@@ -124,7 +124,7 @@ def _check_columns(
             line,
             f"the first line seems to name the columns ({quote(labels[0])}, {quote(texts[0])}); "
             "train had no names; leave the line out",
-            conversion=Conversion("table", {"line": 2}),
+            conversion=AdvisedConversion("table", {"line": 2}),
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import DataError
-from seqtrain.tables.conversions.forms import Conversion
+from seqtrain.tables.conversions.forms import AdvisedConversion
 from seqtrain.tables.formats import FILE as FILE
 from seqtrain.tables.formats import FOLDER as FOLDER
 from seqtrain.text import listed, nearest, quote
@@ -239,7 +239,7 @@ class UnreadableError(Exception):
     """
 
     def __init__(
-        self, line: int | None, *problems: str, conversion: Conversion | None = None
+        self, line: int | None, *problems: str, conversion: AdvisedConversion | None = None
     ) -> None:
         super().__init__(*problems)
         self.line, self.problems, self.conversion = line, problems, conversion

@@ -25,7 +25,7 @@ from seqtrain.tables.blocks import (
     batched,
 )
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.conversions.forms import Conversion
+from seqtrain.tables.conversions.forms import AdvisedConversion
 from seqtrain.tables.opening import LINE_BYTES, TextLines, without_end
 from seqtrain.text import counted, quote
 
@@ -318,7 +318,7 @@ def names_in(line: int, header: list[str]) -> dict[Name, int]:
             raise UnreadableError(
                 line,
                 f"column {quote(name)} occurs twice in the header; rename one of them",
-                conversion=Conversion("named"),
+                conversion=AdvisedConversion("named"),
             )
         if name.strip():
             names[name] = index
@@ -624,7 +624,7 @@ def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Itera
             if part in str(error):
                 conversion = None
                 if part == "unexpected end":  # its quote may be a plain character
-                    conversion = Conversion("shortened", {"line": line})
+                    conversion = AdvisedConversion("shortened", {"line": line})
                 raise UnreadableError(line, reason, conversion=conversion) from None
 
 

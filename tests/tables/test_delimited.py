@@ -3,7 +3,6 @@
 import csv
 import io
 import random
-import shlex
 
 import pytest
 from hypothesis import given
@@ -13,6 +12,7 @@ from seqtrain.errors import DataError
 from seqtrain.tables.blocks import REST, Dialect
 from seqtrain.tables.sources import open_source
 from tests.helpers.examples import examples, seeds
+from tests.helpers.printed import commands_in
 from tests.tables.conftest import rows_of, select
 
 FIELD = st.one_of(
@@ -356,6 +356,6 @@ def test_the_command_for_an_open_quote_leaves_its_line_out(read, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError) as caught:
         read('a,b\n1,2\n"3,4\n', "a b.csv", "a")
-    cli(*shlex.split(caught.value.problems[1])[1:])
+    cli(*commands_in(caught.value.problems[1])[0])
     (new,) = set(tmp_path.iterdir()) - {tmp_path / "a b.csv"}
     assert [row.cells["a"] for row in read(new.read_bytes(), "c.csv", "a")] == ["1"]

@@ -39,7 +39,7 @@ MESSAGE_START = re.compile(r"\u200e?\[?[0-9]{1,4}[./-][0-9]{1,2}[./-]")
 """Beginning of a message, or of a line about the chat itself."""
 
 
-def blocks(lines: Iterable[str], *, name: str | None = None) -> Iterator[str]:
+def numbered_blocks(lines: Iterable[str], *, name: str | None = None) -> Iterator[str]:
     """Yield the words of each line as csv, with the number of its block before them.
 
     Args:
@@ -163,7 +163,7 @@ def labelled(lines: Iterable[str], *, at: str = "last", mark: str | None = None)
         yield f"{label}\t{words['text']}"
 
 
-def marked(lines: Iterable[str], *, mark: str = "-") -> Iterator[str]:
+def with_marks(lines: Iterable[str], *, mark: str = "-") -> Iterator[str]:
     """Yield lines with a mark in place of blank lines."""
     for line in lines:
         yield line if line.strip() else mark
