@@ -375,14 +375,8 @@ def _refuse_splits(line: int, value: dict[str, Any]) -> None:
         found += f"; {listed(others)} are written, too, but not read"
     raise UnreadableError(
         line,
-<<<<<<< HEAD
         f"{found}; to write each to a file:",
-        conversion=Conversion("tables", files=[f"{name}.jsonl" for name in splits]),
-=======
-        f"one JSON object with a list of rows for each of {listed(splits)}; to write each to a "
-        "file:",
         conversion=AdvisedConversion("tables", files=[f"{name}.jsonl" for name in splits]),
->>>>>>> main
     )
 
 

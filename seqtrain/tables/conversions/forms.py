@@ -118,7 +118,7 @@ def form_in_name(path: str) -> str | None:
     """Return the form whose name ends that of a file or folder, as `converted_name` gives it."""
     stem, _ = os.path.splitext(uncompressed(os.path.basename(path.rstrip("/"))))
     _, mark, form = stem.rpartition("-")
-    return form if mark and form in FORMS else None
+    return form if mark and form in CONVERSIONS else None
 
 
 def new_ending(own: str, form: str) -> str:
