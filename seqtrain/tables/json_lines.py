@@ -369,10 +369,13 @@ def _refuse_splits(line: int, value: dict[str, Any]) -> None:
     has_train = not SPLIT_NAMES["train"].isdisjoint(map(str.lower, splits))
     if len(splits) < 2 or not has_train or not all(map(_are_rows, rows)):
         return
+    others = [quote(name, 30) for name in value if name not in splits and _are_rows(value[name])]
+    found = f"one JSON object with a list of rows for each of {listed(splits)}"
+    if others:
+        found += f"; {listed(others)} are written, too, but not read"
     raise UnreadableError(
         line,
-        f"one JSON object with a list of rows for each of {listed(splits)}; to write each to a "
-        "file:",
+        f"{found}; to write each to a file:",
         conversion=AdvisedConversion("tables", files=[f"{name}.jsonl" for name in splits]),
     )
 

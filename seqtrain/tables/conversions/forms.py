@@ -114,6 +114,13 @@ def converted_name(path: str, form: str) -> str:
     return f"{stem}-{form}{new_ending(own, form)}"
 
 
+def form_in_name(path: str) -> str | None:
+    """Return the form whose name ends that of a file or folder, as `converted_name` gives it."""
+    stem, _ = os.path.splitext(uncompressed(os.path.basename(path.rstrip("/"))))
+    _, mark, form = stem.rpartition("-")
+    return form if mark and form in CONVERSIONS else None
+
+
 def new_ending(own: str, form: str) -> str:
     """Return the ending of the new file of a file with an ending. Arrays remain arrays."""
     ending = CONVERSIONS[form].ending
