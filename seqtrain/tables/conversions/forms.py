@@ -58,6 +58,7 @@ FORMS = {
     "label": Form("objects.label", "What a field tells about the class is the label.", ".jsonl"),
     "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),
     "lists": Form("folders.lists", "Arrays of objects that you trust become rows.", ""),
+    "logs": Form("lines.logs", "A log of Zeek becomes a table.", ".csv"),
     "marked": Form("lines.marked", "Blank lines get a mark."),
     "measured": Form("lines.measured", "Lines of numbers become csv.", ".csv"),
     "messages": Form("lines.messages", "Messages of a chat become rows.", ".csv"),
