@@ -88,12 +88,14 @@ def predict(
     """
     classifier = load(run, device=device)
     fitted = classifier.preprocessing
-    parts, name = input_parts(source, fitted, input_format, delimiter, encoding, keep)
+    report = report or EncodingReport()
+    parts, name = input_parts(
+        source, fitted, input_format, delimiter, encoding, keep, report.remarks
+    )
     advice = []
     if bad_rows is None:
         advice = [LEAVING_BLANK]
-    if report is not None:
-        report.remarks += missing_borders(fitted.schema)
+    report.remarks += missing_borders(fitted.schema)
     found = classifier.predict_parts(parts, name, report, empty, bad_rows, advice)
     return PredictionStream(found, fitted.label_set.values)
 
@@ -163,7 +165,10 @@ def predict_steps(
     one = one_model(load(run, device=device), parameter("steps"))
     refuse_multi_label(one)
     fitted = one.preprocessing
-    parts, name = input_parts(source, fitted, input_format, delimiter, encoding, keep)
+    report = report or EncodingReport()
+    parts, name = input_parts(
+        source, fitted, input_format, delimiter, encoding, keep, report.remarks
+    )
 
     def predictions() -> Iterator[StepPredictions]:
         carried = CarriedStates()

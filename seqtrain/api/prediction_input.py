@@ -40,6 +40,7 @@ def input_parts(
     delimiter: str | None = None,
     encoding: str | None = None,
     keep: Sequence[Column] = (),
+    remarks: list[str] | None = None,
 ) -> tuple[Iterator[Sequences], str]:
     """Return the parts of an input as they arrive, and its name for messages.
 
@@ -52,6 +53,7 @@ def input_parts(
         delimiter: Delimiter of a csv file, or None for the one of training.
         encoding: Encoding of a file, or None for the one of training.
         keep: Columns to copy to the predictions.
+        remarks: List that receives lines for the user about how the rows are read, or None.
 
     Raises:
         ConfigError: If there is no such encoding, or columns are to be kept of a format without
@@ -73,7 +75,8 @@ def input_parts(
                 f"{one_of(WITH_COLUMNS)}"
             )
         keep = _by_index(keep, schema)
-    check = input_check(path, schema, fitted, input_format)
+    remarks = [] if remarks is None else remarks
+    check = input_check(path, schema, fitted, input_format, remarks)
     reader = SequenceReader(Input(path, schema, labelled=False), keep=keep, check=check)
     if path == STDIN:
         parts = _arrivals(reader)

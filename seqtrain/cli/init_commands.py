@@ -9,13 +9,13 @@ from pathlib import Path
 
 from seqtrain.files.reading import uncompressed
 from seqtrain.proposal.options import INIT_COMMAND
-from seqtrain.tables.conversions.forms import FORMS, as_path, converted_names
+from seqtrain.tables.conversions.forms import CONVERSIONS, as_path, converted_names
 
 INIT, CONVERT = "seqtrain init ", "seqtrain convert "
 COMMENT = "  #"
 PLACEHOLDER = INIT_COMMAND.removeprefix(INIT)
 """What stands for the user's files and options in a command."""
-FLAGS = {"--force", "--header", "--no-header", "--flags", "--points"}
+FLAG_OPTIONS = {"--force", "--header", "--no-header", "--flags", "--points"}
 """Options of `init` and `convert` without a value."""
 OF_BYTES = {"encoding", "data.encoding", "sheet", "data.sheet"}
 """Keys that don't hold for a converted file, which is UTF-8 and has one sheet."""
@@ -65,7 +65,7 @@ def arguments_of(words: Sequence[str]) -> Arguments:
             own = [word]
             if name[:2] == "-o" and word != "-o":
                 name, is_whole = "-o", word[2:]
-            if not is_whole and word not in FLAGS:
+            if not is_whole and word not in FLAG_OPTIONS:
                 value = next(rest, "")
                 own.append(value)
             found.options.setdefault(_key(name, value), []).extend(own)
@@ -141,7 +141,7 @@ def _options_for(
     """
     if not _are_written(files, conversion):
         return {key: words for key, words in user.options.items() if words[-1] not in files}
-    form = FORMS[conversion.options["to"][-1]]
+    form = CONVERSIONS[conversion.options["to"][-1]]
     used = {word for words in conversion.options.values() for word in words}
     kept = dict[str, list[str]]()
     for key, words in user.options.items():

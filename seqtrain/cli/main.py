@@ -5,6 +5,7 @@ import gc
 import io
 import os
 import re
+import shlex
 import sys
 import warnings
 from contextlib import suppress
@@ -54,6 +55,8 @@ COMMANDS = {
 """Maps each command to its help. `cli/commands/` has a module and function of this name."""
 NO_CHOICE = re.compile("'(?P<value>[^']*)' is not one of (?P<choices>.*)")
 """Message of Typer about a value that isn't one of several."""
+UNKNOWN = re.compile("No such (?:command '|option: (?=--))(?P<name>[^ ']+)'?")
+"""Message of Typer about an unknown command or option."""
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Base class of usage errors in Typer: the class of click, or its copy in newer versions."""
 COMPLETION = "_SEQTRAIN_COMPLETE"
@@ -208,8 +211,19 @@ def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]
     if isinstance(error, UsageError):
         text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
         command = " ".join(["seqtrain", *(name for name in arguments[:1] if name in COMMANDS)])
-        advice = _advice_on_choice(text) or f"see: {command} --help"
-        return BAD_USAGE, one_line(f"{text}; {advice}")
+        word, *rest = arguments
+        advice = _advice_on_choice(text)
+        unknown = UNKNOWN.match(text)
+        if unknown is not None and word in COMMANDS:
+            advice = _advice_on_option(unknown["name"], word, rest)
+        elif unknown is not None:
+            words = 1 if "Did you mean" in text else None
+            advice = _advice_on_command(unknown["name"].lower(), rest, words)
+        if advice and unknown is not None:
+            text = unknown[0]
+        if advice:
+            return BAD_USAGE, one_line(f"{text}; {advice}")
+        return BAD_USAGE, one_line(f"{text}; see: {command} --help")
     if ran_out_of_memory(error):
         first = error.__cause__ or error
         cause = one_line(str(first) or "an object could not be created")
@@ -246,6 +260,42 @@ def _advice_on_choice(text: str) -> str:
     if near not in choices:
         near = nearest(found["value"], choices)
     return f"did you mean {near}?" if near else ""
+
+
+def _advice_on_command(name: str, rest: list[str], most: int | None) -> str:
+    """Return advice on an unknown command, or "" if no help of a command has its name as a word.
+
+    Args:
+        name: The command.
+        rest: The words after it.
+        most: Number of first words of a help that count, or None for all.
+    """
+    helps = {command: re.findall("[a-z]+", text.lower()) for command, text in COMMANDS.items()}
+    near = [command for command, words in helps.items() if words[0] == name]
+    near += [command for command, words in helps.items() if name in words[:most]]
+    if not near:
+        return ""
+    return f"did you mean: {shlex.join(['seqtrain', near[0], *rest])}"
+
+
+def _advice_on_option(name: str, command: str, rest: list[str]) -> str:
+    """Return advice on an unknown option of a command, or "" if it resembles none.
+
+    It may be a key of the config, which an option or --set gives.
+    """
+    from seqtrain.config.messages import nearest_key
+    from seqtrain.config.schema import Config
+
+    known = {option for each in load_command(command).params for option in each.opts}
+    key = nearest_key((name.removeprefix("--").replace("-", "_"),), Config)
+    option = f"--{key.rpartition('.')[2]}" if key else ""
+    if option not in known and key and "--set" in known:
+        at = next(at for at, word in enumerate(rest) if word.startswith(name))
+        value = rest[at].partition("=")[2] or "".join(rest[at + 1 : at + 2])
+        return f"did you mean --set {key}={value or 'VALUE'}?"
+    if option not in known:
+        option = nearest(name, known) or ""
+    return f"did you mean {option}?" if option else ""
 
 
 def _discard(stream: TextIO) -> None:

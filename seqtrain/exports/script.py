@@ -235,7 +235,7 @@ def predictions(
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
     schema = fitted.schema.for_input(path, input_format=input_format)
-    check = input_check(path, schema, fitted, input_format)
+    check = input_check(path, schema, fitted, input_format, report.remarks)
     keep = schema.id_columns
     reader = SequenceReader(Input(path, schema, labelled=False), keep=keep, check=check)
     parts = in_chunks(reader.read())

@@ -214,7 +214,7 @@ def _are_tables(path: str) -> bool:
     """
     files = files_below(path) if os.path.isdir(path) else matching_files(path)
     files = [file for file in files if os.path.dirname(file) == os.path.dirname(files[-1])]
-    if len(files) < 2 or {os.path.splitext(file)[1].lower() for file in files} != {".txt"}:
+    if len(files) < 2 or {resolve_format(file, "auto") for file in files} - {None, "txt"}:
         return False
     looked = [files[0], files[len(files) // 2], files[-1]]
     if all(map(holds_numbers, looked)):

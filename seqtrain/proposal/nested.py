@@ -14,7 +14,7 @@ from seqtrain.proposal.roles import FEWEST_WIDE, Roles, set_command
 from seqtrain.proposal.shell import converting
 from seqtrain.proposal.table import Table
 from seqtrain.tables.cells import items_of
-from seqtrain.tables.conversions.objects import TEXT_FIELDS
+from seqtrain.tables.conversions.objects import TEXTS_OF_PARTS
 from seqtrain.text import listed, quote
 
 OBJECT_PER_LINE = "import json, sys; r = map(json.loads, sys.stdin); "
@@ -90,7 +90,7 @@ def refuse_answers(table: Table, columns: Columns) -> None:
     for column in columns:
         chats = [items_of(value) or () for value in column.sampled_values]
         last = [chat[-1] for chat in chats if chat and isinstance(chat[-1], dict)]
-        field = next((x for x in TEXT_FIELDS if last and x in last[0]), None)
+        field = next((x for x in TEXTS_OF_PARTS if last and x in last[0]), None)
         if column.kind not in LIST_KINDS or len(last) < len(chats) or field is None:
             continue
         are_answers = all(any(x.get(name) in ANSWERS for name in ROLE_FIELDS) for x in last)

@@ -232,8 +232,14 @@ def read_table(
 
 
 def read_alone(path: str, progress: ReadingProgress) -> Table:
-    """Read all columns of a file without options of the user, to look what is in it."""
-    return read_table([path], NO_LAYOUT, progress, is_train=False)
+    """Read all columns of a file without options of the user, to look what is in it.
+
+    A file whose ending names no format is read as csv.
+    """
+    layout = NO_LAYOUT
+    if not path.startswith(MEMORY) and resolve_format(path, "auto") is None:
+        layout = replace(layout, options=layout.options.with_given(format="csv"))
+    return read_table([path], layout, progress, is_train=False)
 
 
 def source_for(files: Sequence[str], dialect: Dialect, layout: FileLayout) -> Any:

@@ -228,7 +228,7 @@ def choose_label(columns: Columns, *, fewest: int = 3) -> ColumnProfile:
     if len(best) > 1 and len(columns) > FEWEST_WIDE and not are_marks:
         ends = [column for column in best if column in (columns[0], columns[-1])]
         best = [column for column in best if column.kind == "text"] or ends or best
-    lists = [column for column in columns if column.holds_names]
+    lists = [column for column in columns if column.holds_names and not column.is_constant]
     if not candidates and len(lists) == 1 and any(x.kind == "text" for x in columns):
         best = lists
     if len(best) == 1:

@@ -15,7 +15,7 @@ from seqtrain.sequences.reading import BlockCheck
 from seqtrain.sequences.schema import Schema
 from seqtrain.tables.blocks import REST, TEXT, Block, UnreadableError, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.conversions.forms import Conversion
+from seqtrain.tables.conversions.forms import AdvisedConversion
 from seqtrain.tables.delimited import DELIMITERS, EXCEL_HINT
 from seqtrain.tables.formats import FORMATS
 from seqtrain.tables.json_lines import has_cell
@@ -30,7 +30,11 @@ HEADERS = {"@relation": "arff", "@problemname": "ts"}
 
 
 def input_check(
-    path: str, schema: Schema, fitted: Preprocessing, input_format: str | None
+    path: str,
+    schema: Schema,
+    fitted: Preprocessing,
+    input_format: str | None,
+    remarks: list[str],
 ) -> BlockCheck | None:
     """Return the check of the first rows of an input to predict, or None if it needs none.
 
@@ -42,15 +46,15 @@ def input_check(
         schema: Schema by which the input is read.
         fitted: Preprocessing of the model.
         input_format: Format that the user gave, or None.
+        remarks: List that receives lines for the user about how the rows are read.
     """
     if path == STDIN and input_format is None and schema.format == "lines":
         return lambda block: _check_line(block, fitted)
     is_delimited = FORMATS[schema.format].columns == "delimited"
     if is_delimited and schema.sequence == REST:
         return lambda block: _check_label_before_list(block, schema, fitted)
-    is_table = is_delimited and not schema.header
-    if is_table and isinstance(schema.sequence, int) and isinstance(schema.label, int):
-        return lambda block: _check_columns(block, schema, frozenset(fitted.labels))
+    if is_delimited and not schema.header and isinstance(schema.label, int):
+        return lambda block: _check_columns(block, schema, frozenset(fitted.labels), remarks)
     return None
 
 
@@ -78,19 +82,30 @@ def _a_sequence_per_line(fitted: Preprocessing, example: str = "") -> str:
     return advice
 
 
-def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> None:
+def _check_columns(
+    block: Block, schema: Schema, classes: frozenset[str], remarks: list[str]
+) -> None:
     """Raise UnreadableError if the columns have another order than in train, or names.
 
     Args:
         block: The first rows.
         schema: Schema by whose indexes they are read.
         classes: Classes of the model.
+        remarks: List that receives a line if columns after that of the label are read without it.
     """
     place = schema.sequence
     at = schema.label
     if at not in block.columns:
+        places = [int(each) for each in block.columns if str(each).isdecimal()]
+        if isinstance(at, int) and max(places, default=0) > at:
+            remarks.append(
+                f"the rows have one column fewer than those of train, so column {at}, the label, "
+                "is taken as missing"
+            )
         return
-    texts = [str(cell).strip() for cell in as_list(block.columns[place])]  # type: ignore[index]
+    if not isinstance(place, int):
+        return
+    texts = [str(cell).strip() for cell in as_list(block.columns[place])]
     labels = [str(cell).strip() for cell in as_list(block.columns[at])]
     line = int(block.lines[0])
     start = 0 if texts[0] in classes or len(texts) < 3 else 1  # names of columns may come first
@@ -109,7 +124,7 @@ def _check_columns(block: Block, schema: Schema, classes: frozenset[str]) -> Non
             line,
             f"the first line seems to name the columns ({quote(labels[0])}, {quote(texts[0])}); "
             "train had no names; leave the line out",
-            conversion=Conversion("table", {"line": 2}),
+            conversion=AdvisedConversion("table", {"line": 2}),
         )
 
 
@@ -215,6 +230,7 @@ def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, s
     sequence = _names(schema.sequence_columns)
     labels = _names(schema.label_columns)
     text = line.replace("\r", " ")  # the csv module refuses it outside of quotes
+    width = schema.width or 0
     for mark in DELIMITERS.values():
         format = "tsv" if mark == "\t" else "csv"
         advice = _reading(format)
@@ -236,6 +252,9 @@ def _signs_of_columns(line: str, fitted: Preprocessing) -> Iterator[tuple[str, s
             continue
         if schema.label < len(fields) > 1 and fields[schema.label] in classes:
             yield f"has the label {quote(fields[schema.label])} in column {schema.label}", advice
+        if width > 2 and width - 1 <= len(fields) <= width:
+            rows = "rows of train" if len(fields) == width else "rows of train without the label"
+            yield f"has {len(fields)} fields, as {rows}", advice
     vocabulary = fitted.vocabulary
     if schema.has_columns and "\t" in line.strip() and vocabulary and "\t" not in vocabulary.index:
         yield "has a tab, as a row of a table", _reading("tsv")

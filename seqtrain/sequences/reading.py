@@ -155,8 +155,9 @@ class SequenceReader:
                     before = first_lines.get(name)
                     if before is not None and name:
                         found.problems[row] = (
-                            f"id {quote(name)} comes back, after line {before}; sort the rows by "
-                            f"{listed(list(map(str, self.schema.id_columns)))}, or give a file"
+                            f"id {quote(name)} comes back, after line {before}; write the input "
+                            "to a file and run seqtrain predict FILE, or sort the rows by "
+                            f"{listed(list(map(str, self.schema.id_columns)))}"
                         )
                 for name, line in own.items():
                     first_lines.setdefault(name, line)

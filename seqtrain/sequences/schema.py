@@ -12,6 +12,7 @@ from seqtrain.errors import DataError
 from seqtrain.sequences.saved import Saved, refuse
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL, REST, TEXT, Selection
 from seqtrain.tables.cells import name_of, text_of
+from seqtrain.tables.conversions.forms import form_in_name
 from seqtrain.tables.formats import FORMATS, IN_MEMORY, formats_holding, resolve_format
 from seqtrain.tables.join import for_split
 from seqtrain.tables.opening import STDIN
@@ -71,12 +72,6 @@ class ColumnRoles(NamedTuple):
     selection: Selection
 
 
-WRITTEN_BY_COMMANDS = (
-    "if commands wrote the file of train from one as this is, run them for it, too"
-)
-"""Advice if an input to predict lacks columns: `init` prints such commands."""
-
-
 @dataclass(frozen=True)
 class Schema(Saved):
     """Form of the training files, and the meaning of their columns. It is saved with the model.
@@ -121,6 +116,8 @@ class Schema(Saved):
         symbol_separator: Text between the symbols of a cell, or None for blanks.
         na_values: Further cells that mean a missing value, by column, as in data.na_values.
         units: Text before or after the numbers of columns, by column, as in data.units.
+        width: Number of columns of train, if they have no names, or None if it isn't known.
+        converted: Form of `seqtrain convert` that wrote the file of train by its name, or None.
     """
 
     format: str = "jsonl"
@@ -151,6 +148,8 @@ class Schema(Saved):
     symbol_separator: str | None = None
     na_values: dict[str, list[str | int | float]] | None = None
     units: dict[str, str] | None = None
+    width: int | None = None
+    converted: str | None = None
 
     def __post_init__(self) -> None:
         one_hot = self.one_hot
@@ -209,6 +208,7 @@ class Schema(Saved):
             format=format,
             by_name=data.format == "auto",
             whole_files=whole_files,
+            converted=form_in_name(path),
         )
         if data.header == "auto":
             header = schema.names_columns
@@ -334,7 +334,10 @@ class Schema(Saved):
             others = []
         if labelled:
             required += labels
-        selection = Selection()
+        may_lack = None
+        if self.width is not None and not labelled and isinstance(self.label, int):
+            may_lack = self.label, self.width
+        selection = Selection(may_lack=may_lack)
         if not (keep and keeps_all(keep)):
             chosen = dict.fromkeys([*required, *keep])
             rest = REST in chosen and columns == "delimited"
@@ -346,8 +349,15 @@ class Schema(Saved):
                 others.append(self.label)  # by it the order of the columns is checked
             used = {*required, *others}  # there may be thousands
             keys = {x: key for x, key in self.keys_of_columns.items() if x in used}
-            advice = "" if labelled else WRITTEN_BY_COMMANDS
-            selection = Selection(tuple(chosen), tuple(others), rest, keys, advice)
+            advice = ""
+            if self.header and not labelled:
+                advice = "expected columns with the names of those of train"
+            if self.converted is not None and not labelled:
+                advice = (
+                    f"if seqtrain convert --to {self.converted} wrote the file of train, as its "
+                    "name says, run it for this one, too"
+                )
+            selection = Selection(tuple(chosen), tuple(others), rest, keys, advice, may_lack)
         return ColumnRoles(content, labels, tuple(required), selection)
 
     def for_input(

@@ -22,7 +22,7 @@ from seqtrain.sequences.pretrained import check_folder, used_files
 from seqtrain.sequences.reading import SequenceReader
 from seqtrain.sequences.schema import Column, Schema, saved_format
 from seqtrain.sequences.vector_folder import vector_files
-from seqtrain.tables.blocks import Selection, as_list
+from seqtrain.tables.blocks import REST, Selection, as_list
 from seqtrain.tables.cells import without_unit
 from seqtrain.tables.formats import MEMORY, columns_of_format, names_of, resolve_format
 from seqtrain.tables.sources import holds_whole_files, matching_files
@@ -247,6 +247,7 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
 
     - `sequence`: If all columns of a csv file are time steps, their names come from the header of
       the first file.
+    - `width`: If a column of the label is named by its index.
     - `order_type`: If rows are sorted by a column, its first readable cell tells the type. If it
       can be read as day and month or as month and day, all rows of train decide.
 
@@ -263,6 +264,9 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
         others = set(map(str, schema.columns_beside_series))
         names = [name for name in _columns_of(first) if name not in others]
         return replace(schema, sequence=tuple(names) or None)
+    has_width = columns_of_format(schema.format) == "delimited" and schema.sequence != REST
+    if has_width and not schema.header and isinstance(schema.label, int):
+        schema = replace(schema, width=len(_columns_of(first)))
     types = tuple(_type_of_times(inputs, column) for column in schema.order_columns)
     if isinstance(schema.order, tuple):
         return replace(schema, order_type=types)

@@ -30,7 +30,7 @@ from seqtrain.tables.blocks import (
     Selection,
     UnreadableError,
 )
-from seqtrain.tables.conversions.forms import Conversion
+from seqtrain.tables.conversions.forms import AdvisedConversion
 from seqtrain.tables.opening import refuse_bomb
 from seqtrain.text import reason_of
 
@@ -203,7 +203,7 @@ def _known(loaded: Any) -> dict[str, Array]:
                 None,
                 f"no array values; found {found}; {EXPECTED_ARRAYS}; if each file of the folder "
                 f"is one sequence, {names[0]}, write these arrays as .npy:",
-                conversion=Conversion("array", {"name": names[0]}, of_folder=True),
+                conversion=AdvisedConversion("array", {"name": names[0]}, of_folder=True),
             )
         raise UnreadableError(None, f"no array values; found {found}; {EXPECTED_ARRAYS}")
     try:
@@ -213,13 +213,13 @@ def _known(loaded: Any) -> dict[str, Array]:
     except ValueError as error:
         if "allow_pickle" not in str(error):
             raise
-        raise UnreadableError(None, TRUSTED, conversion=Conversion("lists")) from None
+        raise UnreadableError(None, TRUSTED, conversion=AdvisedConversion("lists")) from None
     if len(arrays) > 1:
         raise UnreadableError(
             None,
             f"found the arrays of {len(splits)} splits ({', '.join(splits)}); expected those of "
             "one; to write a file for each:",
-            conversion=Conversion("tables"),
+            conversion=AdvisedConversion("tables"),
         )
     return arrays[0]
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.errors import DataError
-from seqtrain.tables.conversions.forms import Conversion
+from seqtrain.tables.conversions.forms import AdvisedConversion
 from seqtrain.tables.formats import FILE as FILE
 from seqtrain.tables.formats import FOLDER as FOLDER
 from seqtrain.text import listed, nearest, quote
@@ -165,7 +165,9 @@ class Selection:
         rest: True to also read the fields of a row of csv or tsv after the selected ones, as a list
             in the column `REST`. Rows may then have different numbers of fields.
         keys: Maps columns to the keys of the config that name them, for messages.
-        advice: Last words of the message about missing columns, or "".
+        advice: Last line of the message about missing columns, or "".
+        may_lack: Index of a column, and the number of columns with it, or None. A file without
+            names that has one column fewer lacks this column, and the others keep their indices.
     """
 
     required: tuple[Name, ...] | None = None
@@ -173,6 +175,13 @@ class Selection:
     rest: bool = False
     keys: Mapping[Name, str] = field(default_factory=dict, compare=False)
     advice: str = field(default="", compare=False)
+    may_lack: tuple[int, int] | None = None
+
+    def indices(self, width: int) -> list[int]:
+        """Return the index of each column of a file without names that has `width` columns."""
+        if self.may_lack is None or width != self.may_lack[1] - 1:
+            return list(range(width))
+        return [index for index in range(width + 1) if index != self.may_lack[0]]
 
     def among(self, present: Iterable[Name]) -> list[Name]:
         """Return the selected columns of a table that has the columns `present`.
@@ -185,10 +194,8 @@ class Selection:
             return list(present)
         absent = [name for name in self.required if name not in present]
         if absent:
-            *lines, last = missing_columns(absent, present, self.keys)
-            if self.advice:
-                last += f"; {self.advice}"
-            raise UnreadableError(None, *lines, last)
+            lines = missing_columns(absent, present, self.keys)
+            raise UnreadableError(None, *lines, *filter(None, [self.advice]))
         optional = [name for name in self.optional if name in present]
         return list(dict.fromkeys((*self.required, *optional)))
 
@@ -232,7 +239,7 @@ class UnreadableError(Exception):
     """
 
     def __init__(
-        self, line: int | None, *problems: str, conversion: Conversion | None = None
+        self, line: int | None, *problems: str, conversion: AdvisedConversion | None = None
     ) -> None:
         super().__init__(*problems)
         self.line, self.problems, self.conversion = line, problems, conversion

@@ -25,7 +25,7 @@ from seqtrain.tables.blocks import (
     batched,
 )
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.conversions.forms import Conversion
+from seqtrain.tables.conversions.forms import AdvisedConversion
 from seqtrain.tables.opening import LINE_BYTES, TextLines, without_end
 from seqtrain.text import counted, quote
 
@@ -214,9 +214,10 @@ class _Columns:
         self.least = max(filled, default=0) + 1
         names = names_in(line, first) if header else {}
         # Keys of data.steps are texts, also those of columns without names.
-        own: dict[Name, int] = names if header else {index: index for index in range(self.width)}
-        known: dict[Name, int] = {index: index for index in range(self.width)}
-        known.update(names if header else {str(index): index for index in range(self.width)})
+        indices = list(range(self.width)) if header else selection.indices(self.width)
+        known: dict[Name, int] = {index: place for place, index in enumerate(indices)}
+        own: dict[Name, int] = names if header else dict(known)
+        known.update(names if header else {str(index): place for index, place in own.items()})
         try:
             if selection.required is None:
                 chosen = list(own)
@@ -226,7 +227,7 @@ class _Columns:
         except UnreadableError as error:
             are_indexes = all(isinstance(each, int) for each in selection.required or ())
             advice = _advice(first, header=header, are_indexes=are_indexes)
-            raise UnreadableError(line, *(each + advice for each in error.problems)) from None
+            raise UnreadableError(line, *error.problems, *filter(None, [advice])) from None
         if self.keeps_rest and REST in names:  # the file's own column goes before
             self.keeps_rest, self.places[REST] = False, names[REST]
         if self.keeps_rest:
@@ -317,7 +318,7 @@ def names_in(line: int, header: list[str]) -> dict[Name, int]:
             raise UnreadableError(
                 line,
                 f"column {quote(name)} occurs twice in the header; rename one of them",
-                conversion=Conversion("named"),
+                conversion=AdvisedConversion("named"),
             )
         if name.strip():
             names[name] = index
@@ -349,16 +350,14 @@ def index_of_names(rows: Sequence[Sequence[Any]]) -> int:
 def _advice(first: list[str], *, header: bool, are_indexes: bool) -> str:
     """Return advice for a column that isn't there."""
     if not header and are_indexes and len(first) == 1:
-        return (
-            "; if each line is a whole sequence without a label, predict with --input-format lines"
-        )
+        return "if each line is a whole sequence without a label, predict with --input-format lines"
     if not header and are_indexes:
-        return "; expected the columns of train in their order; one that isn't known may be blank"
+        return "expected the columns of train in their order; one that isn't known may be blank"
     if not header:
-        return "; the first row holds no names (data.header is false): give an index from 0"
+        return "the first row holds no names (data.header is false): give an index from 0"
     for name, mark in DELIMITERS.items():
         if len(first) == 1 and mark in first[0]:
-            return f"; if {quote(mark)} separates columns, set data.delimiter (--delimiter): {name}"
+            return f"if {quote(mark)} separates columns, set data.delimiter (--delimiter): {name}"
     return ""
 
 
@@ -625,7 +624,7 @@ def _quoted_records(lines: TextLines, texts: Iterator[str], form: Form) -> Itera
             if part in str(error):
                 conversion = None
                 if part == "unexpected end":  # its quote may be a plain character
-                    conversion = Conversion("shortened", {"line": line})
+                    conversion = AdvisedConversion("shortened", {"line": line})
                 raise UnreadableError(line, reason, conversion=conversion) from None
 
 

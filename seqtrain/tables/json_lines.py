@@ -28,7 +28,7 @@ from seqtrain.tables.blocks import (
     batched,
     missing_name,
 )
-from seqtrain.tables.conversions.forms import Conversion
+from seqtrain.tables.conversions.forms import AdvisedConversion
 from seqtrain.tables.opening import TextLines
 from seqtrain.text import listed, quote
 
@@ -41,8 +41,8 @@ SEPARATOR = re.compile(r"[,;\t|]")
 """What may separate the columns of a table."""
 FEWEST_OF_A_COLUMN = 4
 """An object of objects holds columns if these have more than so many keys for each of them."""
-AS_OBJECTS = Conversion("objects")
-"""Conversion of a file that holds its rows in another form."""
+AS_OBJECTS = AdvisedConversion("objects")
+"""AdvisedConversion of a file that holds its rows in another form."""
 CUT_OFF = "its end is missing: copy the file again"
 SEVERAL_LINES = "an object over several lines; expected one per line, or a list"
 OPENING = re.compile(r"\s*\{(.*[\[{,])?\s*")
@@ -369,11 +369,14 @@ def _refuse_splits(line: int, value: dict[str, Any]) -> None:
     has_train = not SPLIT_NAMES["train"].isdisjoint(map(str.lower, splits))
     if len(splits) < 2 or not has_train or not all(map(_are_rows, rows)):
         return
+    others = [quote(name, 30) for name in value if name not in splits and _are_rows(value[name])]
+    found = f"one JSON object with a list of rows for each of {listed(splits)}"
+    if others:
+        found += f"; {listed(others)} are written, too, but not read"
     raise UnreadableError(
         line,
-        f"one JSON object with a list of rows for each of {listed(splits)}; to write each to a "
-        "file:",
-        conversion=Conversion("tables", files=[f"{name}.jsonl" for name in splits]),
+        f"{found}; to write each to a file:",
+        conversion=AdvisedConversion("tables", files=[f"{name}.jsonl" for name in splits]),
     )
 
 

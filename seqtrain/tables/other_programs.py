@@ -19,7 +19,7 @@ FIRST_BYTES = 4096
 """Number of first bytes of a file of which one is 0 unless the file is text."""
 
 
-class Conversion(NamedTuple):
+class KnownProgram(NamedTuple):
     """How files of another program become files that are read.
 
     Attributes:
@@ -38,38 +38,38 @@ class Conversion(NamedTuple):
         return [found, *conversion_lines(self.form, path)]
 
 
-ROWS = "an object for each of its rows"
+OBJECTS_OF_ROWS = "an object for each of its rows"
 READS = (
     "FASTQ has no labels; if each file, or folder, has the sequences of one class, to write lines:"
 )
-SOUND = Conversion("sound", "20 bands of frequency every 20 ms, a file for each", "bands")
+SOUND = KnownProgram("sound", "20 bands of frequency every 20 ms, a file for each", "bands")
 """The conversion of a folder of sound."""
-CONVERSIONS = {
-    ".mat": Conversion(
+KNOWN_PROGRAMS = {
+    ".mat": KnownProgram(
         "a file of MATLAB",
         "an object for each row of its arrays (of version 7.3, save it with -v7 first)",
     ),
     **dict.fromkeys(
         (".h5", ".hdf5"),
-        Conversion(
+        KnownProgram(
             "HDF5",
             "an object for each row of its arrays (if pandas wrote it, write csv there)",
         ),
     ),
     **dict.fromkeys(
         (".pkl", ".pickle"),
-        Conversion(
+        KnownProgram(
             "a pickle, which may run code,", "a table that you made yourself as JSON", "unpickled"
         ),
     ),
-    **dict.fromkeys(DATABASES, Conversion("a database", "each of its tables as csv", "tables")),
-    **dict.fromkeys((".edf", ".bdf"), Conversion("a recording of signals", ROWS)),
-    ".sav": Conversion("a file of SPSS", ROWS),
-    ".dta": Conversion("a file of Stata", ROWS),
-    ".sas7bdat": Conversion("a file of SAS", ROWS),
-    ".ods": Conversion("a sheet of OpenDocument", ROWS),
-    ".xls": Conversion("a sheet of an old Excel", ROWS),
-    ".xml": Conversion("XML", ROWS),
+    **dict.fromkeys(DATABASES, KnownProgram("a database", "each of its tables as csv", "tables")),
+    **dict.fromkeys((".edf", ".bdf"), KnownProgram("a recording of signals", OBJECTS_OF_ROWS)),
+    ".sav": KnownProgram("a file of SPSS", OBJECTS_OF_ROWS),
+    ".dta": KnownProgram("a file of Stata", OBJECTS_OF_ROWS),
+    ".sas7bdat": KnownProgram("a file of SAS", OBJECTS_OF_ROWS),
+    ".ods": KnownProgram("a sheet of OpenDocument", OBJECTS_OF_ROWS),
+    ".xls": KnownProgram("a sheet of an old Excel", OBJECTS_OF_ROWS),
+    ".xml": KnownProgram("XML", OBJECTS_OF_ROWS),
     ".wav": SOUND,
 }
 """Maps endings of files to their conversion."""
@@ -93,9 +93,9 @@ ADVICE = {
 """Maps endings of other files that can't be read to advice."""
 
 
-def conversion_of(path: str) -> Conversion | None:
+def conversion_of(path: str) -> KnownProgram | None:
     """Return the conversion of a file by its ending, or None."""
-    return CONVERSIONS.get(_ending(path))
+    return KNOWN_PROGRAMS.get(_ending(path))
 
 
 def _ending(path: str) -> str:

@@ -79,6 +79,7 @@ def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
         ask.close()
         assert program.end() == 2
         assert "sort the rows by visit" in program.err
+        assert "seqtrain predict FILE" in program.err
 
 
 def test_windows_of_the_ids_of_a_pipe(table_project: Path, cli: Cli, tmp_path: Path) -> None:
@@ -298,3 +299,82 @@ def test_what_stands_before_a_list_is_no_symbol(
         assert predicted(["code"]) == expected
     else:
         predicted(["code"], ended=2)
+
+
+def labelled_rows(seed: int) -> list[list[str]]:
+    """Return rows of a day, a label, a text that tells it, and a place."""
+    draw, words = random.Random(seed), {"in": "rise climb grow", "out": "fall sink drop"}
+    rows = []
+    for at in range(60):
+        label = draw.choice(list(words))
+        text = ", ".join(draw.choices(words[label].split(), k=4))
+        rows.append([f"2024-05-{1 + at % 9:02}", label, text, draw.choice("pq")])
+    return rows
+
+
+def csv_text(rows: list[list[str]], mark: str, quoting: int = csv.QUOTE_MINIMAL) -> str:
+    written = io.StringIO()
+    csv.writer(written, delimiter=mark, quoting=quoting, lineterminator="\n").writerows(rows)
+    return written.getvalue()
+
+
+@pytest.fixture(scope="session")
+def without_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `run`: a model of csv without names of columns. Read only."""
+    folder = tmp_path_factory.mktemp("indices")
+    (folder / "a.csv").write_text(csv_text(labelled_rows(1), ","))
+    fit(folder, "data: {train: a.csv, sequence: 2, label: 1}", "training.max_epochs=6")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("mark", "quoting"), [(",", csv.QUOTE_MINIMAL), (";", csv.QUOTE_ALL), ("|", csv.QUOTE_ALL)]
+)
+def test_a_column_of_labels_that_is_missing_moves_no_other_column(
+    without_names: Path, tmp_path: Path, cli: Cli, mark: str, quoting: int
+) -> None:
+    rows, run = labelled_rows(2)[:9], without_names / "run"
+    (tmp_path / "all.csv").write_text(csv_text(rows, mark, quoting))
+    text = csv_text([[row[0], *row[2:]] for row in rows], mark, quoting)
+    (tmp_path / "new.csv").write_text(text)
+    expected = cli("predict", tmp_path / "all.csv", "--run", run, "--keep", "2").out
+    assert {line["label"] for line in tsv_rows(expected)} == {"in", "out"}
+    found = cli("predict", tmp_path / "new.csv", "--run", run, "--keep", "2")
+    assert found.out == expected
+    assert "label" in found.err
+    given = ["predict", "-", "--run", run, "--input-format", "csv", "--keep", "2"]
+    assert cli(*given, stdin=text).out == expected
+    assert "label" not in cli(*given, stdin=csv_text(rows, mark, quoting)).err
+
+
+@pytest.mark.parametrize("mark", [",", ";", "|"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("is_labelled", [True, False])
+def test_rows_of_csv_on_standard_input_are_no_sequences(
+    without_names: Path, cli: Cli, mark: str, quoting: int, is_labelled: bool
+) -> None:
+    """A line that has as many fields as train, or one fewer, is refused with the option."""
+    rows = [row if is_labelled else [row[0], *row[2:]] for row in labelled_rows(3)]
+    given = ["predict", "-", "--run", without_names / "run"]
+    refused = cli(*given, stdin=csv_text(rows, mark, quoting), code=2)
+    assert "stdin:1:" in refused.err
+    assert "--input-format csv" in refused.err
+    for line in ("rise climb", "rise, climb", "rise, climb, grow, grow, sink"):
+        assert len(cli(*given, stdin=f"{line}\n").out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", ["train.csv", "train-cells.csv"])
+def test_advice_on_a_missing_column_is_whole_and_names_a_conversion_only_after_one(
+    tmp_path: Path, cli: Cli, name: str
+) -> None:
+    columns = ["a long name of a column [°C]", "another long name of a column [bar]", "third [%]"]
+    rows = [[str(at), *(f"{at % 7 + k}" for k in range(3)), "xy"[at % 2]] for at in range(20)]
+    (tmp_path / name).write_text(csv_text([["id", *columns, "label"], *rows], ";"))
+    steps = ", ".join(f"{json.dumps(column)}: number" for column in columns)
+    fit(tmp_path, f"data: {{train: {name}, id: id, steps: {{{steps}}}, label: label}}")
+    others = ["id", "a name of a column in a new file", *columns[1:], "label"]
+    (tmp_path / "new.csv").write_text(csv_text([others, *rows], ";"))
+    refused = cli("predict", tmp_path / "new.csv", "--run", tmp_path / "run", code=2)
+    assert columns[0] in refused.err
+    assert ("convert" in refused.err) == (name != "train.csv")
+    assert not any(line.rstrip().endswith("…") for line in refused.problems)

@@ -83,6 +83,15 @@ def test_a_package_that_is_missing_is_named_with_how_to_install_it(
         (["fit", "c.yaml", "--rundir", "x"], "--run-dir"),
         (["fitt", "c.yaml"], "fit"),
         (["evalu"], "eval"),
+        (["train", "c.yaml"], "seqtrain fit c.yaml"),
+        (["score", "r"], "seqtrain eval r"),
+        (["search", "c.yaml", "--trials", "3"], "seqtrain tune c.yaml --trials 3"),
+        (["fit", "c.yaml", "--epochs", "3"], "--set training.max_epochs=3"),
+        (["tune", "c.yaml", "--batch-size=4"], "--set batching.batch_size=4"),
+        (["fit", "--weight-decay", "0.1", "c.yaml"], "--set training.weight_decay=0.1"),
+        (["init", "a.csv", "--target", "y"], "--label"),
+        (["init", "a.csv", "--label-separator", "|"], "--set data.label_separator=|"),
+        (["predict", "a.csv", "--probs"], "--probabilities"),
     ],
 )
 def test_a_misspelt_command_or_option_gets_the_nearest_one(cli, words, meant):

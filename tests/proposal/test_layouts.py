@@ -409,6 +409,18 @@ def test_paths_of_recordings_in_a_column_are_the_key(tmp_path, monkeypatch, draw
     assert sum(map(len, data.splits.values())) == 30
 
 
+@pytest.mark.parametrize("given", [[], ["--format", "csv"]])
+def test_tables_without_endings_in_folders_of_persons(tmp_path, monkeypatch, draw, cli, given):
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        write(Path(f"moves/user{i % 2 + 3}/take_{70 + i}"), ["ax", "ay"], recording(draw, i % 2))
+    refused = cli("init", "moves", *given, code=2).err
+    (command,) = re.findall(r"seqtrain (init .*data\.path.*)", refused)
+    cli(*shlex.split(command), "-o", "c.yaml")
+    assert parse_config(Path("c.yaml").read_text()).data.id == "file"
+    assert class_counts("c.yaml") == {"user3": 12, "user4": 12}
+
+
 def test_keys_of_several_files_are_counted_together(tmp_path, monkeypatch, draw, cli):
     monkeypatch.chdir(tmp_path)
     files = write_recordings(draw, "names")

@@ -15,7 +15,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.sequences.dataset import prepare
-from seqtrain.tables.other_programs import CONVERSIONS
+from seqtrain.tables.other_programs import KNOWN_PROGRAMS
 from tests.helpers.printed import commands_in, printed_lines, run_conversions
 from tests.proposal.test_forms import draw, name, recording, sentence, write
 from tests.proposal.test_layouts import class_counts
@@ -30,7 +30,7 @@ def converted(cli: Any, path: str, *options: str) -> dict[str, int]:
     return class_counts("c.yaml")
 
 
-@pytest.mark.parametrize("ending", CONVERSIONS)
+@pytest.mark.parametrize("ending", KNOWN_PROGRAMS)
 def test_files_that_a_package_reads_are_refused_by_name_if_it_cannot(
     tmp_path, monkeypatch, cli, ending
 ):

@@ -341,6 +341,7 @@ def test_splits_in_one_object_are_written_to_files(tmp_path, monkeypatch, cli, n
     }
     Path("my data.json").write_text(json.dumps(rows, indent=indent))
     refused = cli("init", "my data.json", code=2).err
+    assert "'more'" in refused.splitlines()[0]
     cli(*run_conversions(cli, refused), "-o", "c.yaml")
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert {*data.preprocessing.labels} == {"p", "q"}

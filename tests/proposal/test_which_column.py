@@ -593,3 +593,17 @@ def test_random_ids_beside_numbers_are_no_texts(draw, cli, name):
     (advised,) = re.findall(r"(--sequence \S+)$", cli("init", "a.csv", code=2).err, re.M)
     cli("init", "a.csv", *shlex.split(advised), "-o", "c.yaml")
     assert data_of().sequence == name
+
+
+def test_a_list_that_is_equal_in_all_rows_is_no_label(draw, cli):
+    """Each row has a name, which no other row has, and texts of this name."""
+    kinds = ["hello", "prices", "refund", "hours", "staff", "thanks"]
+    rows = [
+        {"topic": kind, "asked": [sentence(draw) for _ in range(12)], "context": [""]}
+        for kind in kinds
+    ]
+    Path("a.json").write_text(json.dumps({"topics": rows}))
+    asked = cli("init", "a.json", code=2).err
+    assert "'context' is" not in asked
+    follow_printed(cli, asked, "-o", "c.yaml")
+    assert (data_of().label, data_of().sequence) == ("topic", "asked")

@@ -1,12 +1,12 @@
 """Command `seqtrain convert`: write a data file in a form that `init` reads."""
 
 from seqtrain.cli.options import DELIMITER, FORCE, Delimiter, argument, flag, option
-from seqtrain.tables.conversions.forms import FORMS, converted_names
+from seqtrain.tables.conversions.forms import CONVERSIONS, converted_names
 
 
 def convert(
     data: list[str] = argument("Data files, or folders whose files are all converted.", "DATA"),
-    to: str = option(f"Form to write: {', '.join(FORMS)}.", "FORM", default=...),
+    to: str = option(f"Form to write: {', '.join(CONVERSIONS)}.", "FORM", default=...),
     after: int | None = option("Number of fields after a text.", "N", min=0),
     at: str | None = option(
         "Label of a line: first, last or tree. Or the number of a part of an id.", "PLACE"
@@ -54,8 +54,8 @@ def convert(
     from seqtrain.tables.conversions.convert import convert as convert_file
     from seqtrain.tables.delimited import DELIMITERS
 
-    if to not in FORMS:
-        known = (f"{form}: {each.help}" for form, each in FORMS.items())
+    if to not in CONVERSIONS:
+        known = (f"{form}: {each.help}" for form, each in CONVERSIONS.items())
         raise ConfigError(f"--to: found {to}; expected one of:", *known)
     if output is not None and len(data) > 1:
         raise ConfigError("--output: names one file, but several are converted; leave it out")

@@ -17,7 +17,7 @@ from seqtrain.tables.arrays import DAMAGE, arrays_of_splits, labels_file
 from seqtrain.tables.blocks import Array, UnreadableError, missing_name
 from seqtrain.text import reason_of
 
-ENDINGS = (".npy", ".npz")
+ARRAY_FILES = (".npy", ".npz")
 """Endings of files of arrays."""
 
 
@@ -39,7 +39,7 @@ def steps(arrays: dict[str, Array]) -> dict[str, Array]:
     return arrays | found
 
 
-def read_arrays(stream: BinaryIO, path: str) -> dict[str, Array]:
+def arrays_in(stream: BinaryIO, path: str) -> dict[str, Array]:
     """Return the arrays of a file, and the labels of a file npy.
 
     Args:

@@ -11,7 +11,7 @@ from unicodedata import category, decimal, normalize
 
 from seqtrain.errors import ConfigError
 from seqtrain.tables.cells import SCALES
-from seqtrain.tables.conversions.table import Table
+from seqtrain.tables.conversions.table import CellTable
 from seqtrain.text import one_of, quote
 
 LIMIT = re.compile(r"[<>]=? ?([0-9.]+)")
@@ -97,7 +97,7 @@ def _without_scale(cell: str) -> str:
     return format(float(found[1].replace(",", ".")) * SCALES[found[2]], ".12g")
 
 
-RULES: dict[str, Callable[[str], str]] = {
+CELL_RULES: dict[str, Callable[[str], str]] = {
     "digits": _with_plain_digits,
     "limits": _without_limit,
     "lists": _as_list,
@@ -111,26 +111,26 @@ RULES: dict[str, Callable[[str], str]] = {
 """Maps the name of each rule of `rewritten` to the function that returns the new cell."""
 
 
-def rewritten(table: Table, *, rule: str, column: Sequence[str] = ()) -> Table:
+def rewritten(table: CellTable, *, rule: str, column: Sequence[str] = ()) -> CellTable:
     """Return a table whose cells of some columns are rewritten by a rule.
 
     Args:
         table: The table.
-        rule: A name in `RULES`.
+        rule: A name in `CELL_RULES`.
         column: The columns. By default all of them.
 
     Raises:
         ConfigError: If there is no such rule.
     """
-    if rule not in RULES:
-        raise ConfigError(f"--rule: found {quote(rule)}; expected {one_of(list(RULES))}")
+    if rule not in CELL_RULES:
+        raise ConfigError(f"--rule: found {quote(rule)}; expected {one_of(list(CELL_RULES))}")
     places: Iterable[int] = range(len(table.names))
     if column:
         places = table.places(column)
-    return table.with_cells(places, RULES[rule])
+    return table.with_cells(places, CELL_RULES[rule])
 
 
-def dated(table: Table, *, column: Sequence[str], pattern: str) -> Table:
+def dated(table: CellTable, *, column: Sequence[str], pattern: str) -> CellTable:
     """Return a table whose dates and times in some columns have the year first, as in ISO 8601.
 
     Args:
@@ -151,7 +151,7 @@ def _with_year_first(cell: str, pattern: str) -> str:
         raise ConfigError(f"--pattern: {quote(text, 40)} isn't of the form {pattern}") from None
 
 
-def spelled(table: Table, *, column: Sequence[str], value: Sequence[str]) -> Table:
+def spelled(table: CellTable, *, column: Sequence[str], value: Sequence[str]) -> CellTable:
     """Return a table whose labels are spelled in one way each.
 
     Args:

@@ -16,11 +16,10 @@ from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import path_problems, uncompressed
 from seqtrain.files.writing import UNTOUCHED, remove, replacing, write_new
 from seqtrain.tables.blocks import Dialect, UnreadableError, located
-from seqtrain.tables.conversions.arrays import ENDINGS as ARRAY_ENDINGS
-from seqtrain.tables.conversions.arrays import read_arrays, saved_arrays
-from seqtrain.tables.conversions.forms import FORMS, new_ending
+from seqtrain.tables.conversions.arrays import ARRAY_FILES, arrays_in, saved_arrays
+from seqtrain.tables.conversions.forms import CONVERSIONS, new_ending
 from seqtrain.tables.conversions.objects import as_json
-from seqtrain.tables.conversions.programs import reader_of, rows_of_program
+from seqtrain.tables.conversions.programs import reader_for, rows_of_program
 from seqtrain.tables.conversions.table import converted_rows
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.json_lines import json_values
@@ -47,7 +46,7 @@ def convert(
 
     Args:
         path: The file or folder.
-        form: Name of the form, a key of `FORMS`.
+        form: Name of the form, a key of `CONVERSIONS`.
         options: Arguments of the form's function. None, False and empty lists aren't given.
         dialect: How the file is written. The format and encoding "auto" are detected.
         output: The new file or folder.
@@ -101,7 +100,7 @@ def _function(form: str, path: str) -> tuple[str, Callable[..., Any]]:
     Raises:
         ConfigError: If the form has none for arrays.
     """
-    module, _, name = FORMS[form].function.partition(".")
+    module, _, name = CONVERSIONS[form].function.partition(".")
     if module == "objects" and _has_arrays(path):
         module = "arrays"
     function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name, None)
@@ -113,7 +112,7 @@ def _function(form: str, path: str) -> tuple[str, Callable[..., Any]]:
 def _has_arrays(path: str) -> bool:
     """Return True for a file of arrays, and for a folder with such files."""
     files = files_below(path) if os.path.isdir(path) else [path]
-    return any(file.lower().endswith(ARRAY_ENDINGS) for file in files)
+    return any(file.lower().endswith(ARRAY_FILES) for file in files)
 
 
 def _check_options(form: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
@@ -178,7 +177,7 @@ def _write_arrays(path: str, new: Path, function: Function, ending: str) -> None
         DataError: If the file can't be read.
     """
     with _located(path), open_input(path) as stream:
-        write_new(new, saved_arrays(function(read_arrays(stream, path)), ending))
+        write_new(new, saved_arrays(function(arrays_in(stream, path)), ending))
 
 
 def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect) -> None:
@@ -187,8 +186,8 @@ def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect
     Raises:
         DataError: If the file can't be read.
     """
-    module = FORMS[form].function.partition(".")[0]
-    reader = reader_of(path)
+    module = CONVERSIONS[form].function.partition(".")[0]
+    reader = reader_for(path)
     if module == "objects" and reader is not None:
         with _located(path):
             write_new(new, as_json(function(rows_of_program(path, *reader))))
@@ -207,7 +206,7 @@ def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect
             write_new(new, as_json(function(json_values(stream, dialect))))
             return
         read = _lines if module == "lines" else converted_rows
-        if FORMS[form].ending == ".csv" and module in TABLE_MODULES:
+        if CONVERSIONS[form].ending == ".csv" and module in TABLE_MODULES:
             read = partial(converted_rows, as_csv=True)
         write_new(new, (text.encode() for text in read(stream, dialect, function)))
 

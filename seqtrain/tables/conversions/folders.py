@@ -20,7 +20,7 @@ from seqtrain.files.reading import uncompressed
 from seqtrain.files.writing import write_new
 from seqtrain.tables.arrays import arrays_of_splits
 from seqtrain.tables.blocks import Array, Dialect, UnreadableError
-from seqtrain.tables.conversions.arrays import read_arrays, saved_arrays
+from seqtrain.tables.conversions.arrays import arrays_in, saved_arrays
 from seqtrain.tables.conversions.lines import as_csv
 from seqtrain.tables.conversions.objects import as_json, named_rows
 from seqtrain.tables.conversions.programs import (
@@ -35,7 +35,7 @@ from seqtrain.tables.other_programs import DATABASES, FASTQ
 from seqtrain.tables.sources import files_below, folder_entries
 from seqtrain.tables.xlsx import sheet_names, sheet_rows
 
-SOUND = ".wav"
+SOUND_FILE = ".wav"
 """Ending of sound."""
 STEPS_PER_SECOND = 50
 """Number of time steps of sound per second."""
@@ -59,7 +59,7 @@ def bands(path: str, target: Path) -> None:
     """
     for file in files_below(path):
         stem, ending = os.path.splitext(os.path.relpath(file, path))
-        if ending.lower() == SOUND:
+        if ending.lower() == SOUND_FILE:
             new = target / f"{stem}.npy"
             new.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -125,7 +125,7 @@ def copied(path: str, target: Path, *, without: Sequence[str] = ()) -> None:
         shutil.copytree(path, target, ignore=shutil.ignore_patterns(*map(glob.escape, without)))
 
 
-def stacked(path: str, target: Path) -> None:
+def stacked_channels(path: str, target: Path) -> None:
     """Write an array of series, (B, T, C), as X of a file npz from a file of text for each channel.
 
     Args:
@@ -167,7 +167,7 @@ def tables(path: str, target: Path) -> None:
         _write_sheets(path, target)
     elif ending == ".npz":
         with open_input(path) as stream:
-            arrays = read_arrays(stream, path)
+            arrays = arrays_in(stream, path)
         for split, names in arrays_of_splits(list(arrays)).items():
             own = {meaning: arrays[name] for meaning, name in names.items()}
             write_new(target / f"{split}.npz", saved_arrays(own, ".npz"))

@@ -1,7 +1,7 @@
 """Registry of the forms that `seqtrain convert` writes, and its commands for messages.
 
-To add a form, add an entry to `FORMS`, and the function that it names. Parameters of the function
-are options of the command.
+To add a form, add an entry to `CONVERSIONS`, and the function that it names. Parameters of the
+function are options of the command.
 """
 
 import os
@@ -13,7 +13,7 @@ from seqtrain.files.reading import uncompressed
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Target:
     """A form that `seqtrain convert` writes.
 
     Attributes:
@@ -34,64 +34,70 @@ class Form:
     replaces_columns: bool = False
 
 
-FORMS = {
-    "array": Form("arrays.array", "One array of each file npz becomes a file npy.", ".npy"),
-    "bands": Form("folders.bands", "Sound becomes bands of frequency.", ""),
-    "blocks": Form("lines.blocks", "Blocks between blank lines get a number each.", ".csv"),
-    "cells": Form("cells.rewritten", "Cells of columns are rewritten by a rule."),
-    "channels": Form("rows.channels", "Columns of a channel are joined in time.", ".csv"),
-    "chosen": Form(
+CONVERSIONS = {
+    "array": Target("arrays.array", "One array of each file npz becomes a file npy.", ".npy"),
+    "bands": Target("folders.bands", "Sound becomes bands of frequency.", ""),
+    "blocks": Target(
+        "lines.numbered_blocks", "Blocks between blank lines get a number each.", ".csv"
+    ),
+    "cells": Target("cells.rewritten", "Cells of columns are rewritten by a rule."),
+    "channels": Target("rows.channels", "Columns of a channel are joined in time.", ".csv"),
+    "chosen": Target(
         "rows.chosen", "Only some columns are kept, without their names.", replaces_columns=True
     ),
-    "columns": Form("lines.columns", "Blanks or marks between columns become commas.", ".csv"),
-    "contents": Form("rows.contents", "Names of text files become their texts."),
-    "copied": Form("folders.copied", "A file or a folder is copied without some files."),
-    "dates": Form("cells.dated", "Dates get the year first."),
-    "fields": Form("objects.fields", "Inner values of a field become fields.", ".jsonl"),
-    "filled": Form("rows.filled", "Blank cells of columns get the cell above, or a text."),
-    "headers": Form("lines.headers", "A field of headers of FASTA becomes the label."),
-    "joined": Form(
-        "rows.joined",
+    "columns": Target("lines.columns", "Blanks or marks between columns become commas.", ".csv"),
+    "contents": Target("rows.contents", "Names of text files become their texts."),
+    "copied": Target("folders.copied", "A file or a folder is copied without some files."),
+    "dates": Target("cells.dated", "Dates get the year first."),
+    "fields": Target("objects.fields", "Inner values of a field become fields.", ".jsonl"),
+    "filled": Target("rows.filled", "Blank cells of columns get the cell above, or a text."),
+    "headers": Target("lines.headers", "A field of headers of FASTA becomes the label."),
+    "joined": Target(
+        "rows.with_joined",
         "The cells of columns are joined in a new first column.",
         replaces_columns=True,
     ),
-    "label": Form("objects.label", "What a field tells about the class is the label.", ".jsonl"),
-    "labelled": Form("lines.labelled", "A word of each line becomes its label.", ".txt"),
-    "lists": Form("folders.lists", "Arrays of objects that you trust become rows.", ""),
-    "logs": Form("lines.logs", "A log of Zeek becomes a table.", ".csv"),
-    "marked": Form("lines.marked", "Blank lines get a mark."),
-    "measured": Form("lines.measured", "Lines of numbers become csv.", ".csv"),
-    "messages": Form("lines.messages", "Messages of a chat become rows.", ".csv"),
-    "moved": Form(
+    "label": Target("objects.label", "What a field tells about the class is the label.", ".jsonl"),
+    "labelled": Target("lines.labelled", "A word of each line becomes its label.", ".txt"),
+    "lists": Target("folders.lists", "Arrays of objects that you trust become rows.", ""),
+    "logs": Target("lines.logs", "A log of Zeek becomes a table.", ".csv"),
+    "marked": Target("lines.with_marks", "Blank lines get a mark."),
+    "measured": Target("lines.measured", "Lines of numbers become csv.", ".csv"),
+    "messages": Target("lines.messages", "Messages of a chat become rows.", ".csv"),
+    "moved": Target(
         "lines.moved", "The last field of each row moves to the front.", replaces_columns=True
     ),
-    "named": Form("rows.named", "Each column gets a name of its own."),
-    "numbers": Form(
-        "rows.numbers", "Each number of a cell gets a column of its own.", replaces_columns=True
+    "named": Target("rows.named", "Each column gets a name of its own."),
+    "numbers": Target(
+        "rows.split_numbers",
+        "Each number of a cell gets a column of its own.",
+        replaces_columns=True,
     ),
-    "objects": Form("objects.rows", "Each row becomes an object of JSON.", ".jsonl"),
-    "parts": Form("rows.parts", "A new last column numbers the parts of a recording."),
-    "quoted": Form("lines.quoted", "Texts with delimiters or line breaks get quotes.", ".csv"),
-    "reads": Form("folders.reads", "Files of FASTQ become lines of a file for each class.", ""),
-    "records": Form("lines.records", "Records of FASTA become rows with an id.", ".csv"),
-    "rows": Form("rows.kept", "Blank rows, and those with some cells, are left out."),
-    "shortened": Form("lines.shortened", "One line is left out."),
-    "spelled": Form("cells.spelled", "Labels are spelled in one way each."),
-    "stacked": Form("folders.stacked", "Files of a channel each become one array.", ".npz"),
-    "steps": Form("objects.steps", "Lists or arrays of channels become time steps.", ".jsonl"),
-    "table": Form("lines.table", "The lines above a table are left out."),
-    "tables": Form("folders.tables", "Each table inside a file becomes a file.", ""),
-    "texts": Form(
+    "objects": Target("objects.rows", "Each row becomes an object of JSON.", ".jsonl"),
+    "parts": Target("rows.parts", "A new last column numbers the parts of a recording."),
+    "quoted": Target("lines.quoted", "Texts with delimiters or line breaks get quotes.", ".csv"),
+    "reads": Target("folders.reads", "Files of FASTQ become lines of a file for each class.", ""),
+    "records": Target("lines.records", "Records of FASTA become rows with an id.", ".csv"),
+    "rows": Target("rows.kept", "Blank rows, and those with some cells, are left out."),
+    "shortened": Target("lines.shortened", "One line is left out."),
+    "spelled": Target("cells.spelled", "Labels are spelled in one way each."),
+    "stacked": Target(
+        "folders.stacked_channels", "Files of a channel each become one array.", ".npz"
+    ),
+    "steps": Target("objects.steps", "Lists or arrays of channels become time steps.", ".jsonl"),
+    "table": Target("lines.table", "The lines above a table are left out."),
+    "tables": Target("folders.tables", "Each table inside a file becomes a file.", ""),
+    "texts": Target(
         "rows.texts", "Columns of texts become rows with a label.", ".csv", replaces_columns=True
     ),
-    "turned": Form(
+    "turned": Target(
         "rows.turned", "Each column becomes a row with a series.", ".csv", replaces_columns=True
     ),
-    "turns": Form("objects.turns", "Fields of the objects of a list become turns.", ".jsonl"),
-    "unpickled": Form("folders.unpickled", "A pickle that you trust becomes rows.", ".jsonl"),
+    "turns": Target("objects.turns", "Fields of the objects of a list become turns.", ".jsonl"),
+    "unpickled": Target("folders.unpickled", "A pickle that you trust becomes rows.", ".jsonl"),
 }
 """Maps the name of each form, which also ends the name of the new file, to the form."""
-ENDINGS = {".json": ".jsonl", ".xlsx": ".csv"}
+NEW_ENDINGS = {".json": ".jsonl", ".xlsx": ".csv"}
 """Maps endings of files whose format isn't written to that of the new file."""
 
 
@@ -102,20 +108,27 @@ def converted_name(path: str, form: str) -> str:
     """
     if os.path.isdir(path):
         ending = ""
-        if FORMS[form].function.startswith("folders."):
-            ending = FORMS[form].ending or ""
+        if CONVERSIONS[form].function.startswith("folders."):
+            ending = CONVERSIONS[form].ending or ""
         return f"{os.path.basename(os.path.abspath(path))}-{form}{ending}"
     stem, own = os.path.splitext(os.path.basename(uncompressed(path)))
     return f"{stem}-{form}{new_ending(own, form)}"
 
 
+def form_in_name(path: str) -> str | None:
+    """Return the form whose name ends that of a file or folder, as `converted_name` gives it."""
+    stem, _ = os.path.splitext(uncompressed(os.path.basename(path.rstrip("/"))))
+    _, mark, form = stem.rpartition("-")
+    return form if mark and form in CONVERSIONS else None
+
+
 def new_ending(own: str, form: str) -> str:
     """Return the ending of the new file of a file with an ending. Arrays remain arrays."""
-    ending = FORMS[form].ending
+    ending = CONVERSIONS[form].ending
     if ending == ".jsonl" and own in (".npy", ".npz"):
         return own
     if ending is None:
-        return ENDINGS.get(own, own)
+        return NEW_ENDINGS.get(own, own)
     return ending
 
 
@@ -174,7 +187,7 @@ def conversion_lines(
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
+class AdvisedConversion:
     """A conversion that a message advises.
 
     Attributes:

@@ -44,7 +44,7 @@ MESSAGE_START = re.compile(r"\u200e?\[?[0-9]{1,4}[./-][0-9]{1,2}[./-]")
 """Beginning of a message, or of a line about the chat itself."""
 
 
-def blocks(lines: Iterable[str], *, name: str | None = None) -> Iterator[str]:
+def numbered_blocks(lines: Iterable[str], *, name: str | None = None) -> Iterator[str]:
     """Yield the words of each line as csv, with the number of its block before them.
 
     Args:
@@ -186,7 +186,7 @@ def logs(lines: Iterable[str]) -> Iterator[str]:
     return as_csv(rows())
 
 
-def marked(lines: Iterable[str], *, mark: str = "-") -> Iterator[str]:
+def with_marks(lines: Iterable[str], *, mark: str = "-") -> Iterator[str]:
     """Yield lines with a mark in place of blank lines."""
     for line in lines:
         yield line if line.strip() else mark

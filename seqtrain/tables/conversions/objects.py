@@ -15,18 +15,18 @@ from seqtrain.tables.blocks import UnreadableError, missing_name
 from seqtrain.tables.json_lines import json_type, objects_by_column, rows_in
 from seqtrain.text import quote
 
-Object: TypeAlias = dict[str, Any]
-Change: TypeAlias = Callable[[Object, Any], Iterable[Object]]
+JsonObject: TypeAlias = dict[str, Any]
+Change: TypeAlias = Callable[[JsonObject, Any], Iterable[JsonObject]]
 """Returns the new objects for an object and the value of a field of it."""
-TEXT_FIELDS = ("content", "value", "text")
+TEXTS_OF_PARTS = ("content", "value", "text")
 """Names of the field with the text of a turn."""
-LABEL = "label"
+NEW_LABEL = "label"
 """Name of the new field with the label."""
 CERTAIN = 0.5
 """Smallest share of a class that is a label of a row."""
 
 
-def fields(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[Object]:
+def fields(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[JsonObject]:
     """Yield objects with the inner values of a field as fields of their own.
 
     Args:
@@ -36,7 +36,7 @@ def fields(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[Object]:
     """
     (name,) = column
 
-    def change(row: Object, value: Any) -> Iterator[Object]:
+    def change(row: JsonObject, value: Any) -> Iterator[JsonObject]:
         if isinstance(value, list) and any(isinstance(each, dict) for each in value):
             yield {**row, name: [_flat(each) for each in value]}
         elif isinstance(value, list | dict) and value:
@@ -47,7 +47,7 @@ def fields(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[Object]:
     return _changed(values, name, change)
 
 
-def label(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[Object]:
+def label(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[JsonObject]:
     """Yield objects with their label as a field.
 
     Args:
@@ -58,21 +58,21 @@ def label(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[Object]:
     """
     (name,) = column
 
-    def change(row: Object, value: Any) -> Iterator[Object]:
+    def change(row: JsonObject, value: Any) -> Iterator[JsonObject]:
         if isinstance(value, dict):
             labels = [each for each, share in value.items() if share >= CERTAIN]
-            yield {**_without(row, name), LABEL: "|".join(labels)}
+            yield {**_without(row, name), NEW_LABEL: "|".join(labels)}
         elif value and "result" in value[0]:
             yield {**row["data"], **_choices(value[0]["result"])}
         elif value:
             last = value[-1]
-            (text, *_) = [last[field] for field in TEXT_FIELDS if field in last]
-            yield {**row, name: value[:-1], LABEL: text.strip()}
+            (text, *_) = [last[field] for field in TEXTS_OF_PARTS if field in last]
+            yield {**row, name: value[:-1], NEW_LABEL: text.strip()}
 
     return _changed(values, name, change)
 
 
-def rows(values: Iterable[Any], *, column: Sequence[str] = ()) -> Iterator[Object]:
+def rows(values: Iterable[Any], *, column: Sequence[str] = ()) -> Iterator[JsonObject]:
     """Yield an object for each row.
 
     Args:
@@ -85,14 +85,14 @@ def rows(values: Iterable[Any], *, column: Sequence[str] = ()) -> Iterator[Objec
         return
     (name,) = column
 
-    def change(row: Object, value: Any) -> Iterator[Object]:
+    def change(row: JsonObject, value: Any) -> Iterator[JsonObject]:
         for item in value or ():
             yield {**row, name: item}
 
     yield from _changed(values, name, change)
 
 
-def steps(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[Object]:
+def steps(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[JsonObject]:
     """Yield objects whose list of channels is a list of time steps.
 
     Args:
@@ -102,7 +102,7 @@ def steps(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[Object]:
     """
     (name,) = column
 
-    def change(row: Object, value: Any) -> Iterator[Object]:
+    def change(row: JsonObject, value: Any) -> Iterator[JsonObject]:
         parts = value or ()
         has_parts = any(isinstance(each, list) for part in parts for each in part)
         if has_parts:
@@ -120,7 +120,7 @@ def steps(values: Iterable[Any], *, column: Sequence[str]) -> Iterator[Object]:
 
 def turns(
     values: Iterable[Any], *, column: Sequence[str], field: Sequence[str]
-) -> Iterator[Object]:
+) -> Iterator[JsonObject]:
     """Yield objects with a list of turns of a chat.
 
     Args:
@@ -131,7 +131,7 @@ def turns(
     """
     (name,) = column
 
-    def turns_of(item: Object) -> Iterator[Object]:
+    def turns_of(item: JsonObject) -> Iterator[JsonObject]:
         others = {key: value for key, value in item.items() if key not in field}
         for role in field:
             text = item.get(role)
@@ -142,7 +142,7 @@ def turns(
             elif text:
                 yield {**others, "text": text}
 
-    def change(row: Object, value: Any) -> Iterator[Object]:
+    def change(row: JsonObject, value: Any) -> Iterator[JsonObject]:
         yield {**row, name: [turn for item in value or () for turn in turns_of(item)]}
 
     return _changed(values, name, change)
@@ -165,7 +165,7 @@ def objects_in(values: Iterable[Any], column: str | None = None) -> Iterator[Any
     yield from found
 
 
-def _rows_of_values(values: Iterable[Any]) -> Iterator[Object]:
+def _rows_of_values(values: Iterable[Any]) -> Iterator[JsonObject]:
     """Yield the objects of a file, or those for rows that are written in another way."""
     values = iter(values)
     first = list(islice(values, 1))
@@ -177,7 +177,7 @@ def _rows_of_values(values: Iterable[Any]) -> Iterator[Object]:
     yield from named_rows(objects_in(chain(first, values)))
 
 
-def named_rows(rows: Iterable[Any]) -> Iterator[Object]:
+def named_rows(rows: Iterable[Any]) -> Iterator[JsonObject]:
     """Yield objects for rows that are objects or lists.
 
     The first list has the names if it holds different texts, none of which comes again in its
@@ -200,7 +200,7 @@ def named_rows(rows: Iterable[Any]) -> Iterator[Object]:
         yield dict(zip(names, row, strict=False))
 
 
-def _changed(values: Iterable[Any], column: str, change: Change) -> Iterator[Object]:
+def _changed(values: Iterable[Any], column: str, change: Change) -> Iterator[JsonObject]:
     """Yield the new objects for each object.
 
     Args:
@@ -213,7 +213,7 @@ def _changed(values: Iterable[Any], column: str, change: Change) -> Iterator[Obj
         UnreadableError: If a row isn't an object.
     """
     is_found = False
-    names: Object = {}
+    names: JsonObject = {}
     for row in objects_in(values, column):
         if not isinstance(row, dict):
             raise UnreadableError(None, f"expected a JSON object, found {json_type(row)}")
@@ -230,11 +230,11 @@ def _changed(values: Iterable[Any], column: str, change: Change) -> Iterator[Obj
         raise ConfigError(f"--column: {missing_name('field', column, names)}")
 
 
-def _without(row: Object, name: str) -> Object:
+def _without(row: JsonObject, name: str) -> JsonObject:
     return {key: value for key, value in row.items() if key != name}
 
 
-def _flat(value: Any, name: str = "") -> Object:
+def _flat(value: Any, name: str = "") -> JsonObject:
     """Return the values inside of objects and lists by their names, such as place_x and place_0."""
     if isinstance(value, dict):
         inner = value.items()
@@ -242,13 +242,13 @@ def _flat(value: Any, name: str = "") -> Object:
         inner = {str(at): each for at, each in enumerate(value)}.items()
     else:
         return {name[1:]: value}
-    found: Object = {}
+    found: JsonObject = {}
     for key, each in inner:
         found |= _flat(each, f"{name}_{key}")
     return found
 
 
-def _choices(results: Iterable[Object]) -> dict[str, str]:
+def _choices(results: Iterable[JsonObject]) -> dict[str, str]:
     """Return the choices in an annotation of Label Studio by the name of the question."""
     found = {}
     for result in results:

@@ -22,7 +22,7 @@ from seqtrain.tables.blocks import UnreadableError
 from seqtrain.tables.opening import open_input
 from seqtrain.text import reason_of
 
-Reader: TypeAlias = Callable[[str], Iterator[dict[str, Any]]]
+ObjectReader: TypeAlias = Callable[[str], Iterator[dict[str, Any]]]
 ROWS_AT_ONCE = 10_000
 """Number of rows of a table of pandas that are written at once."""
 
@@ -81,7 +81,7 @@ def _rows_of_frame(frame: Any) -> Iterator[dict[str, Any]]:
         yield from json.loads(part.to_json(orient="records", date_format="iso"))
 
 
-READERS: dict[str, tuple[str, Reader]] = {
+READERS: dict[str, tuple[str, ObjectReader]] = {
     ".mat": ("scipy", _read_matlab),
     **dict.fromkeys((".h5", ".hdf5"), ("h5py", _read_hdf5)),
     **dict.fromkeys((".edf", ".bdf"), ("mne pandas", _read_signals)),
@@ -95,12 +95,12 @@ READERS: dict[str, tuple[str, Reader]] = {
 """Maps endings of files to the packages that read them, and to the function."""
 
 
-def reader_of(path: str) -> tuple[str, Reader] | None:
+def reader_for(path: str) -> tuple[str, ObjectReader] | None:
     """Return the packages and the function that read a file by its ending, or None."""
     return READERS.get(os.path.splitext(uncompressed(path))[1].lower())
 
 
-def rows_of_program(path: str, packages: str, read: Reader) -> Iterator[dict[str, Any]]:
+def rows_of_program(path: str, packages: str, read: ObjectReader) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file of another program.
 
     Args:

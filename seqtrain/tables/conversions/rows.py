@@ -1,6 +1,6 @@
 """Conversions of rows of a table, such as csv, tsv, a sheet of a workbook, or objects of JSON.
 
-Each function gets a `Table`, and returns the one that is written.
+Each function gets a `CellTable`, and returns the one that is written.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.files.reading import path_problems
-from seqtrain.tables.blocks import LABEL
+from seqtrain.tables.blocks import LABEL, TEXT
 from seqtrain.tables.conversions.cells import stem_of
-from seqtrain.tables.conversions.table import Row, Table, cell_text
+from seqtrain.tables.conversions.table import CellTable, Row, cell_text
 from seqtrain.text import quote
 
-SERIES, TEXT = "series", "text"
-"""Names of the new columns of numbers and of texts."""
-WHOLE_NUMBER = re.compile("[0-9]+")
-NUMBER = r"[0-9]+(?:[{point}][0-9]+)?(?:[eE][-+]?[0-9]+)?"
+SERIES = "series"
+"""Name of the new column of numbers."""
+DIGITS_ALONE = re.compile("[0-9]+")
+NUMBER_PATTERN = r"[0-9]+(?:[{point}][0-9]+)?(?:[eE][-+]?[0-9]+)?"
 """A number with decimal points, or also with commas. A minus after another number is no sign."""
 
 
-def channels(table: Table, *, pattern: str) -> Table:
+def channels(table: CellTable, *, pattern: str) -> CellTable:
     """Return a table with a column for each channel, whose numbers are joined in time.
 
     The columns of a channel have equal names without the time step. Channels have equally many
@@ -45,13 +45,13 @@ def channels(table: Table, *, pattern: str) -> Table:
         key = channel if counts[channel] == most else name
         places.setdefault(key, []).append(place)
     for own in places.values():
-        own.sort(key=lambda place: list(map(int, WHOLE_NUMBER.findall(table.names[place]))))
+        own.sort(key=lambda place: list(map(int, DIGITS_ALONE.findall(table.names[place]))))
 
     def rows() -> Iterator[Row]:
         for row in table.rows:
             yield [_joined_numbers([row[place] for place in own]) for own in places.values()]
 
-    return Table(list(places), rows())
+    return CellTable(list(places), rows())
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -75,7 +75,7 @@ def _joined_numbers(cells: Row) -> str:
     return " ".join(cell_text(cell) or "nan" for cell in cells)
 
 
-def chosen(table: Table, *, column: Sequence[str]) -> Table:
+def chosen(table: CellTable, *, column: Sequence[str]) -> CellTable:
     """Return a table of some columns, in this order, without their names.
 
     Args:
@@ -88,10 +88,10 @@ def chosen(table: Table, *, column: Sequence[str]) -> Table:
         for row in table.rows:
             yield ["" if place is None else row[place] for place in places]
 
-    return Table(column, rows(), is_named=False)
+    return CellTable(column, rows(), is_named=False)
 
 
-def contents(table: Table, *, column: Sequence[str], folder: str) -> Table:
+def contents(table: CellTable, *, column: Sequence[str], folder: str) -> CellTable:
     """Return a table with the texts of files in place of their names.
 
     Rows whose file isn't there are left out.
@@ -119,10 +119,10 @@ def contents(table: Table, *, column: Sequence[str], folder: str) -> Table:
             yield [*row, text]
 
     others = [*table.names[:place], *table.names[place + 1 :]]
-    return Table([*others, TEXT], rows(), table.is_named)
+    return CellTable([*others, TEXT], rows(), table.is_named)
 
 
-def filled(table: Table, *, column: Sequence[str], text: str | None = None) -> Table:
+def filled(table: CellTable, *, column: Sequence[str], text: str | None = None) -> CellTable:
     """Return a table whose blank cells of some columns have the cell above, or a text."""
     places = table.places(column)
 
@@ -135,24 +135,24 @@ def filled(table: Table, *, column: Sequence[str], text: str | None = None) -> T
                 above[place] = row[place]
             yield row
 
-    return Table(table.names, rows(), table.is_named)
+    return CellTable(table.names, rows(), table.is_named)
 
 
-def joined(table: Table, *, column: Sequence[str], name: str) -> Table:
+def with_joined(table: CellTable, *, column: Sequence[str], name: str) -> CellTable:
     """Return a table with a new first column: the cells of some columns with slashes between."""
     places = table.places(column)
     rows = (["/".join(cell_text(row[place]) for place in places), *row] for row in table.rows)
-    return Table([name, *table.names], rows, table.is_named)
+    return CellTable([name, *table.names], rows, table.is_named)
 
 
 def kept(
-    table: Table,
+    table: CellTable,
     *,
     column: Sequence[str] = (),
     value: Sequence[str] = (),
     without: Sequence[str] = (),
     skip: int = 0,
-) -> Table:
+) -> CellTable:
     """Return a table without some of its rows. Blank rows are always left out.
 
     Args:
@@ -168,10 +168,12 @@ def kept(
         rows = (row for row in rows if cell_text(row[place]) not in without)
         if value:
             rows = (row for row in rows if cell_text(row[place]) in value)
-    return Table(table.names, rows, table.is_named)
+    return CellTable(table.names, rows, table.is_named)
 
 
-def named(table: Table, *, column: Sequence[str] = (), name: str = LABEL, rows: int = 1) -> Table:
+def named(
+    table: CellTable, *, column: Sequence[str] = (), name: str = LABEL, rows: int = 1
+) -> CellTable:
     """Return a table whose columns have a name of their own each.
 
     Equal names get a number from the second one on. Columns of a table without names are called
@@ -202,7 +204,7 @@ def named(table: Table, *, column: Sequence[str] = (), name: str = LABEL, rows: 
         if own and seen[own]:
             names[place] = f"{own}.{seen[own]}"
         seen[own] += 1
-    return Table(names, below)
+    return CellTable(names, below)
 
 
 def _name_or_before(before: str, name: str) -> str:
@@ -210,9 +212,9 @@ def _name_or_before(before: str, name: str) -> str:
     return name or before
 
 
-def numbers(
-    table: Table, *, column: Sequence[str], points: bool = False, flags: bool = False
-) -> Table:
+def split_numbers(
+    table: CellTable, *, column: Sequence[str], points: bool = False, flags: bool = False
+) -> CellTable:
     """Return a table with each number of some columns in a column of its own.
 
     Args:
@@ -222,7 +224,7 @@ def numbers(
         flags: True to write what isn't a number, such as a flag, in a further column.
     """
     places = table.places(column)
-    number = NUMBER.format(point="." if points else ".,")
+    number = NUMBER_PATTERN.format(point="." if points else ".,")
     pattern = re.compile(rf"(?:^|(?<=[,;([ ])) *[-+]?{number}|{number}")
     rows = list(table.rows)
     sizes = dict[int, int]()
@@ -250,10 +252,12 @@ def numbers(
             if flags:
                 yield pattern.sub("", text).strip()
 
-    return Table(list(names()), (list(divided(row)) for row in rows), table.is_named)
+    return CellTable(list(names()), (list(divided(row)) for row in rows), table.is_named)
 
 
-def parts(table: Table, *, name: str = "part", column: Sequence[str] = (), every: int = 0) -> Table:
+def parts(
+    table: CellTable, *, name: str = "part", column: Sequence[str] = (), every: int = 0
+) -> CellTable:
     """Return a table with a new last column: the number of the part that a row is of, from 0.
 
     Args:
@@ -281,7 +285,7 @@ def parts(table: Table, *, name: str = "part", column: Sequence[str] = (), every
             yield [*row, str(part)]
 
     rows = counted() if column else numbered()
-    return Table([*table.names, name], rows, table.is_named)
+    return CellTable([*table.names, name], rows, table.is_named)
 
 
 def _number_in(cell: object) -> float:
@@ -297,7 +301,7 @@ def _number_in(cell: object) -> float:
         raise ConfigError(f"--column: expected a column of numbers, found {text!r}") from None
 
 
-def texts(table: Table, *, column: Sequence[str]) -> Table:
+def texts(table: CellTable, *, column: Sequence[str]) -> CellTable:
     """Return a table with a row for each text of some columns, whose names are the labels."""
     places = table.places(column)
 
@@ -308,12 +312,12 @@ def texts(table: Table, *, column: Sequence[str]) -> Table:
                 if text:
                     yield [name, text]
 
-    return Table([LABEL, TEXT], rows())
+    return CellTable([LABEL, TEXT], rows())
 
 
 def turned(
-    table: Table, *, name: str = LABEL, other: Sequence[str] = (), pattern: str = ""
-) -> Table:
+    table: CellTable, *, name: str = LABEL, other: Sequence[str] = (), pattern: str = ""
+) -> CellTable:
     """Return a table with a row for each column: its name, and its cells as a series of numbers.
 
     Args:
@@ -332,4 +336,4 @@ def turned(
                 numbers = (cell_text(row[place]) or "nan" for row in rows)
                 yield [part.sub("", own), " ".join(numbers)]
 
-    return Table([name, SERIES], series())
+    return CellTable([name, SERIES], series())

@@ -27,11 +27,11 @@ class _Absent:
     """Cell of an object that lacks a field."""
 
 
-ABSENT = _Absent()
+NO_CELL = _Absent()
 
 
 @dataclass(frozen=True)
-class Table:
+class CellTable:
     """Rows of cells.
 
     Attributes:
@@ -70,7 +70,7 @@ class Table:
             raise ConfigError(f"--column: expected one column, found {len(columns)}")
         return self.place(columns[0])
 
-    def with_cells(self, places: Iterable[int], rewrite: Callable[[str], Any]) -> Table:
+    def with_cells(self, places: Iterable[int], rewrite: Callable[[str], Any]) -> CellTable:
         """Return a table whose cells of some columns are rewritten, if they are texts.
 
         Args:
@@ -86,15 +86,15 @@ class Table:
                         row[place] = rewrite(row[place])
                 yield row
 
-        return Table(self.names, rows(), self.is_named)
+        return CellTable(self.names, rows(), self.is_named)
 
 
-Conversion: TypeAlias = Callable[[Table], Table]
+TableFunction: TypeAlias = Callable[[CellTable], CellTable]
 
 
 def cell_text(cell: Any) -> str:
     """Return a cell as a text without blanks around it. That of a missing cell is blank."""
-    if cell is ABSENT:
+    if cell is NO_CELL:
         return ""
     if isinstance(cell, list | dict):
         return json.dumps(cell, ensure_ascii=False)
@@ -102,7 +102,7 @@ def cell_text(cell: Any) -> str:
 
 
 def converted_rows(
-    stream: BinaryIO, dialect: Dialect, convert: Conversion, *, as_csv: bool = False
+    stream: BinaryIO, dialect: Dialect, convert: TableFunction, *, as_csv: bool = False
 ) -> Iterator[str]:
     """Yield the lines of a converted table, with line ends.
 
@@ -129,9 +129,9 @@ def converted_rows(
         rows = _fields(records, form, dialect)
     first = next(rows, [])
     if dialect.header:
-        table = Table(plain_names(first) if first else [], rows)
+        table = CellTable(plain_names(first) if first else [], rows)
     else:
-        table = Table(list(map(str, range(len(first)))), chain([first], rows), is_named=False)
+        table = CellTable(list(map(str, range(len(first)))), chain([first], rows), is_named=False)
     yield from _written(convert(table), Form() if as_csv else form)
 
 
@@ -157,7 +157,7 @@ def _fields(records: Iterator[Record], form: Form, dialect: Dialect) -> Iterator
         yield fields + [""] * (width - len(fields))
 
 
-def _written(table: Table, form: Form) -> Iterator[str]:
+def _written(table: CellTable, form: Form) -> Iterator[str]:
     """Yield the lines of a table of csv or tsv.
 
     If the file has no quotes, none are written: those in its cells are plain characters.
@@ -178,10 +178,10 @@ def _written(table: Table, form: Form) -> Iterator[str]:
         text.truncate()
 
 
-def _table_of_objects(stream: BinaryIO, dialect: Dialect) -> tuple[Table, list[Place]]:
+def _table_of_objects(stream: BinaryIO, dialect: Dialect) -> tuple[CellTable, list[Place]]:
     """Return the rows of a file of JSON, and the place of each column in their objects.
 
-    The field b of the object a is the column a.b. A field that an object lacks is `ABSENT`.
+    The field b of the object a is the column a.b. A field that an object lacks is `NO_CELL`.
     """
     objects = list[dict[Place, Any]]()
     for line, value, problem in open_objects(stream, dialect):
@@ -191,8 +191,8 @@ def _table_of_objects(stream: BinaryIO, dialect: Dialect) -> tuple[Table, list[P
             raise UnreadableError(line, problem)
         objects.append(dict(_flat(value)))
     places = list(dict.fromkeys(chain.from_iterable(objects)))
-    rows = ([fields.get(place, ABSENT) for place in places] for fields in objects)
-    return Table([".".join(place) for place in places], rows), places
+    rows = ([fields.get(place, NO_CELL) for place in places] for fields in objects)
+    return CellTable([".".join(place) for place in places], rows), places
 
 
 def _flat(fields: dict[str, Any], outer: Place = ()) -> Iterator[tuple[Place, Any]]:
@@ -204,14 +204,14 @@ def _flat(fields: dict[str, Any], outer: Place = ()) -> Iterator[tuple[Place, An
             yield (*outer, name), value
 
 
-def _written_objects(table: Table, places: Sequence[Place]) -> Iterator[str]:
+def _written_objects(table: CellTable, places: Sequence[Place]) -> Iterator[str]:
     """Yield a line with the object of each row."""
     known = {".".join(place): place for place in places}
     own = [known.get(name, (name,)) for name in table.names]
     for row in table.rows:
         fields: dict[str, Any] = {}
         for (*outer, name), cell in zip(own, row, strict=True):
-            if cell is ABSENT:
+            if cell is NO_CELL:
                 continue
             inner = fields
             for each in outer:
