@@ -599,7 +599,12 @@ def test_a_list_that_is_equal_in_all_rows_is_no_label(draw, cli):
     """Each row has a name, which no other row has, and texts of this name."""
     kinds = ["hello", "prices", "refund", "hours", "staff", "thanks"]
     rows = [
-        {"topic": kind, "asked": [sentence(draw) for _ in range(12)], "context": [""]}
+        {
+            "topic": kind,
+            "asked": [sentence(draw) for _ in range(12)],
+            "said": [sentence(draw) for _ in range(3)],
+            "context": [""],
+        }
         for kind in kinds
     ]
     Path("a.json").write_text(json.dumps({"topics": rows}))
