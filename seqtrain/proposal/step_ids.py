@@ -28,6 +28,7 @@ from seqtrain.proposal.profile import (
 )
 from seqtrain.proposal.roles import MOST_CLASSES, columns_named, commands, likeliest_labels
 from seqtrain.tables.blocks import FOLDER
+from seqtrain.tables.conversions.cells import likely_meaning
 
 MOST_CANDIDATES = 50
 """Largest number of columns that are compared as ids, and as labels."""
@@ -129,7 +130,8 @@ def _moments(columns: Columns, labels: Columns) -> list[ColumnProfile]:
 def has_mistakes(label: ColumnProfile, id: ColumnProfile) -> bool:
     """Return True if few rows of few ids have another label than the others of their id.
 
-    At least two labels are those of all rows of several ids, for a failure in few rows is none.
+    More rows of such an id may have one that is another spelling. At least two labels are those of
+    all rows of several ids, for a failure in few rows is none.
     """
     for rows in (slice(SAMPLE), slice(None)):
         ids, labels = id.codes[rows], label.codes[rows]
@@ -142,11 +144,13 @@ def has_mistakes(label: ColumnProfile, id: ColumnProfile) -> bool:
         np.maximum.at(most, owners, counts)
         mixed = most < total
         is_few = mixed.sum() <= max(FEW_MISTAKEN, MOST_MISTAKEN * np.count_nonzero(total))
-        if (
-            not is_few
-            or ((total - most)[mixed] > np.maximum(1, MOST_MISTAKEN * total[mixed])).any()
-        ):
+        if not is_few:
             return False
+        many = mixed & (total - most > np.maximum(1, MOST_MISTAKEN * total))
+        for owner in np.flatnonzero(many).tolist():
+            names = [str(label.values[pair % len(label.values)]) for pair in pairs[owners == owner]]
+            if len({*map(likely_meaning, names)}) > 1:
+                return False
     whole = pairs[~mixed[owners]] % len(label.values)
     return bool(mixed.any() and np.count_nonzero(np.bincount(whole) > 1) > 1)
 

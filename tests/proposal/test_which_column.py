@@ -671,3 +671,25 @@ def test_a_list_that_is_equal_in_all_rows_is_no_label(draw, cli):
     assert "'context' is" not in asked
     follow_printed(cli, asked, "-o", "c.yaml")
     assert (data_of().label, data_of().sequence) == ("topic", "asked")
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("o.k.", "ok"), ("In Spec", "in  spec"), ("IO", "i.O.")]
+)
+def test_a_few_ids_with_two_spellings_of_a_label_stay_sequences(draw, cli, name, other):
+    """Also where many rows of the id have the other spelling."""
+    rows = []
+    for batch in range(50):
+        label = name if batch % 2 else "faulty"
+        steps = draw.randint(14, 20)
+        for at in range(steps):
+            own = other if batch == 7 and at >= 5 else label
+            rows.append([f"b{batch}", at, f"{draw.gauss(batch % 2, 1):.3f}", own])
+    write(Path("a.csv"), ["batch", "second", "heat", "verdict"], rows)
+    said = cli("init", "a.csv", "-o", "c.yaml").err
+    assert (data_of().id, data_of().window) == ("batch", None)
+    assert "'b7'" in said
+    follow_printed(cli, said, "--force")
+    prepared = prepare(parse_config(Path("c.yaml").read_text()))
+    assert len(prepared.preprocessing.labels) == 2
+    assert sum(map(len, prepared.splits.values())) == 50

@@ -26,6 +26,8 @@ SEPARATORS_IN_OTHER_DIGITS = {ord("٫"): ".", ord("٬"): ""}
 BRACKETS = str.maketrans("", "", "()")
 FORMAT = "Cf"
 """Category of Unicode of characters without width."""
+SHORTENED = re.compile(r"(?<=[^\W\d_])\.")
+"""Point after a letter."""
 PADDED_NUMBER = re.compile(r"0*(?P<digits>[0-9]+?)(?:,0{1,2})?")
 """A whole number with zeros before it, or after its decimal comma."""
 
@@ -37,12 +39,15 @@ def stem_of(path: str) -> str:
 
 
 def likely_meaning(label: str) -> str:
-    """Return what a label likely means: it without case, blanks, and marks that aren't seen."""
+    """Return what a label likely means: it without case, blanks, and marks that aren't seen.
+
+    Points of shortened words, as in n.a., are left out, too.
+    """
     seen = "".join(x for x in normalize("NFC", label) if category(x) != FORMAT)
     number = PADDED_NUMBER.fullmatch(seen.strip())
     if number is not None:
         return number["digits"]
-    return " ".join(seen.split()).casefold()
+    return " ".join(SHORTENED.sub("", seen).split()).casefold()
 
 
 def _with_plain_digits(cell: str) -> str:
