@@ -66,4 +66,6 @@ def reading_options(table: Table) -> dict[str, Any]:
     found["delimiter"] = "delimiter" in given and marks.get(table.dialect.delimiter or "")
     found["sheet"] = table.dialect.sheet
     found["encoding"] = given.get("encoding")
+    if found["encoding"] == "utf-8":  # a config has it, and files are read so without it
+        found["encoding"] = None
     return found
