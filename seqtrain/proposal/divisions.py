@@ -12,7 +12,7 @@ from seqtrain.proposal.options import COLUMN_OPTIONS, FileLayout
 from seqtrain.proposal.shell import converting, init_line
 from seqtrain.tables.blocks import TEXT, Dialect, as_list
 from seqtrain.tables.cells import is_number
-from seqtrain.tables.conversions.lines import LABELS_LAST, RULE
+from seqtrain.tables.conversions.lines import LABELS_LAST, PLACES, RULE
 from seqtrain.tables.delimited import find_delimiter
 from seqtrain.tables.opening import guess_encoding
 from seqtrain.text import display_name, listed, quote
@@ -44,6 +44,8 @@ BEGINNINGS = {
     "arff": "(?i:@relation).*",
 }
 """Maps formats without columns to patterns of the first line of a file of an unknown ending."""
+LOG = "#separator "
+"""Beginning of a log of Zeek."""
 NO_COLUMNS = re.compile(r'"[^"]*"|(?<=:[0-9]{2}),[0-9]+')
 """Text in quotes, or decimals of a second: their marks divide no columns."""
 NAME_OF_CLASS = re.compile(r"[-+\w]+(?::[-+\w]+)?[:)]?")
@@ -185,6 +187,8 @@ def command_for_unknown(path: str, layout: FileLayout) -> list[str]:
     lines = [str(text) for block in blocks for text in as_list(block.columns[TEXT])]
     if not lines or 2 * sum(len(block.problems) for block in blocks) > len(lines):
         return []
+    if lines[0].startswith(LOG):
+        return ["it is a log of Zeek; to write a table:", *converting("logs", layout, path)]
     refuse_blocks(path, dialect, layout)
     refuse_blanks(path, dialect, layout)
     refuse_frames(path, dialect, layout)
@@ -215,6 +219,12 @@ def refuse_labels_before_blanks(path: str, dialect: Dialect, layout: FileLayout)
             f"{display_name(path)}: labels such as __label__x end its lines; to move them to the "
             "front:",
             *converting("labelled", layout, path, "--format fasttext"),
+        )
+    if all(map(PLACES["tree"].fullmatch, lines)):
+        raise DataError(
+            f"{display_name(path)}: its lines are trees with a label at each branch; to write the "
+            "first label and the words:",
+            *converting("labelled", layout, path, at="tree"),
         )
     for place, at in {"first": 0, "last": -1}.items():
         words = Counter(line.split()[at] for line in lines)

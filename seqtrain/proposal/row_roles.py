@@ -444,13 +444,16 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     only column except the label is named like codes or owners.
     """
     texts, others = found.texts, found.others
-    if len(others) == 1 and is_code_or_owner(others[0]) and others[0].is_unique:
-        name = others[0].name_text
+    names = others
+    is_table = any(column.is_measured for column in others)
+    if is_table:  # ids such as C4J4GwkD beside numbers
+        names = [column for column in texts if column.words == 1]
+    if len(names) == 1 and is_code_or_owner(names[0]) and names[0].is_unique:
+        name = names[0].name_text
         raise DataError(
-            f"--sequence: {others[0].shown} names each row, but no column holds a sequence; give "
+            f"--sequence: {names[0].shown} names each row, but no column holds a sequence; give "
             f"the file that has it, too, or, to read the names: {shlex.join(['--sequence', name])}"
         )
-    is_table = any(column.is_measured for column in others)
     if texts and (is_code_or_owner(texts[0]) or all(x.words == 1 for x in texts)):
         is_table = is_table or any(column.kind == "time" for column in others)
     if len(others) == 1:

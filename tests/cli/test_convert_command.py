@@ -37,7 +37,12 @@ LINES = {
     "--to columns --mark pipe": ("|n|k|\n|---|---|\n| |b|\n2 rows\n", "n,k\n,b\n"),
     "--to labelled": ("it is x:\n\nno y\n", "x\tit is\ny\tno\n"),
     "--to labelled --at first --mark :": ("A:b it is\nC:d no\n", "A\tit is\nC\tno\n"),
+    "--to labelled --at tree": ("(3 (2 so) (3 (2 very) (4 good)))\n", "3\tso very good\n"),
     "--to labelled ": ("it is __label__x __label__y\n", "__label__x __label__y it is\n"),
+    "--to logs": (
+        "#separator \\x09\n#fields\ta\tb   k\n#types\tx\ty   z\n1\t-   u\n#close\n",
+        "a,b,k\n1,-,u\n",
+    ),
     "--to marked": ("a\n \nb\n", "a\n-\nb\n"),
     "--to measured": (" 1,5;2\t3\n\n# end\n", "1.5,2,3\n"),
     "--to measured --points": ("1.5, 2 | 3\n", "1.5,2,3\n"),

@@ -83,6 +83,25 @@ def test_frames_of_bars_and_dashes(tmp_path, monkeypatch, cli, form, ending):
     assert rows_of("a-columns.csv")[1:] == rows
 
 
+def test_trees_with_a_label_at_each_branch(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    for seed, split in enumerate(("train", "dev")):
+        lines = []
+        for i, (_, _, text) in enumerate(texts(seed)):
+            tree = "(2 .)"
+            for word in reversed(text.split()):
+                tree = f"({i % 3} (2 {word}) {tree})"
+            lines.append(f"{tree}\n")
+        Path(f"{split}.txt").write_text("".join(lines))
+    refused = cli("init", "train.txt", "dev.txt", code=2).err
+    cli(*run_conversions(cli, refused), "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    data = prepare(config)
+    assert {*data.preprocessing.labels} == {"0", "1", "2"}
+    assert {*map(len, data.splits.values())} == {40}
+    assert Path(config.data.train).read_text().splitlines()[1] == f"1\t{texts(0)[1][2]} ."
+
+
 @pytest.mark.parametrize("ending", ["txt", "csv"])
 def test_lines_of_a_mark_alone_are_no_rows(tmp_path, monkeypatch, cli, ending):
     monkeypatch.chdir(tmp_path)
@@ -340,3 +359,24 @@ def test_rows_with_a_separator_too_many_are_named(tmp_path, monkeypatch, cli, ma
     cli(*shlex.split(command))
     data = prepare(parse_config(Path("c.yaml").read_text()))
     assert sum(map(len, data.splits.values())) == 40 - len({place // 9 for place in places})
+
+
+def test_a_log_of_zeek_becomes_a_table(tmp_path, monkeypatch, cli):
+    """A comment names its columns, and another one their types."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(12)
+    names = ["ts", "uid", "id.orig_h", "orig_bytes", "label"]
+    rows = []
+    for i in range(240):
+        uid = "C" + "".join(draw.choices("abcdefghXYZ0123456789", k=12))
+        rows.append([f"{1.5e9 + i:.3f}", uid, f"10.0.0.{i // 40}", f"{draw.gauss(50, 9):.1f}"])
+        rows[-1].append(["good", "bad"][i // 20 % 2])
+    lines = ["#separator \\x09", "#path\tconn", "#fields\t" + "\t".join(names)]
+    lines += ["#types\ttime\tstring\taddr\tcount\tstring", *map("\t".join, rows), "#close\tnow"]
+    Path("conn.log.labeled").write_text("\n".join(lines))
+    refused = cli("init", "conn.log.labeled", code=2).err
+    init = run_conversions(cli, refused)
+    assert rows_of(init[1]) == [names, *rows]
+    cli(*init, "-o", "c.yaml")
+    data = parse_config(Path("c.yaml").read_text()).data
+    assert (data.order, data.label, list(data.steps)) == ("ts", "label", ["orig_bytes"])

@@ -583,6 +583,18 @@ def test_numbers_of_orders_are_no_text_beside_their_customers(draw, cli, form, h
     assert "Name" not in data.steps
 
 
+@pytest.mark.parametrize("name", ["uid", "transaction_id", "Vorgang"])
+def test_random_ids_beside_numbers_are_no_texts(draw, cli, name):
+    rows = []
+    for i in range(120):
+        code = "".join(draw.choices("abcdefghXYZ0123456789", k=12))
+        rows.append([f"C{code}", round(draw.gauss(i % 2, 2), 2), draw.randint(1, 9), "uv"[i % 2]])
+    write(Path("a.csv"), [name, "amount", "pieces", "label"], rows)
+    (advised,) = re.findall(r"(--sequence \S+)$", cli("init", "a.csv", code=2).err, re.M)
+    cli("init", "a.csv", *shlex.split(advised), "-o", "c.yaml")
+    assert data_of().sequence == name
+
+
 def test_a_list_that_is_equal_in_all_rows_is_no_label(draw, cli):
     """Each row has a name, which no other row has, and texts of this name."""
     kinds = ["hello", "prices", "refund", "hours", "staff", "thanks"]

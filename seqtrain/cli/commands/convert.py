@@ -9,8 +9,7 @@ def convert(
     to: str = option(f"Form to write: {', '.join(CONVERSIONS)}.", "FORM", default=...),
     after: int | None = option("Number of fields after a text.", "N", min=0),
     at: str | None = option(
-        "Word of a line that is its label, first or last; or the number of a part of an id.",
-        "PLACE",
+        "Label of a line: first, last or tree. Or the number of a part of an id.", "PLACE"
     ),
     before: int | None = option("Number of fields before a text.", "N", min=0),
     column: list[str] | None = option("Column to convert. Can be repeated.", "COLUMN"),

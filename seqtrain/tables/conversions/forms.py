@@ -60,6 +60,7 @@ CONVERSIONS = {
     "label": Target("objects.label", "What a field tells about the class is the label.", ".jsonl"),
     "labelled": Target("lines.labelled", "A word of each line becomes its label.", ".txt"),
     "lists": Target("folders.lists", "Arrays of objects that you trust become rows.", ""),
+    "logs": Target("lines.logs", "A log of Zeek becomes a table.", ".csv"),
     "marked": Target("lines.with_marks", "Blank lines get a mark."),
     "measured": Target("lines.measured", "Lines of numbers become csv.", ".csv"),
     "messages": Target("lines.messages", "Messages of a chat become rows.", ".csv"),

@@ -27,8 +27,13 @@ LABELS_LAST = re.compile(r"(.*?\S)\s+((?:__label__\S+\s*)+)")
 PLACES = {
     "first": re.compile(r"\s*(?P<label>\S+)\s+(?P<text>.*)"),
     "last": re.compile(r"(?P<text>.*\S)\s+(?P<label>\S+)\s*"),
+    "tree": re.compile(r"\s*\((?P<label>[^\s()]+)\s+(?P<text>.*)\)\s*"),
 }
 """Maps places of the word of a line that is its label to a pattern of the line."""
+BRANCH = re.compile(r"\([^\s()]+ |\)")
+"""Beginning of a branch of a tree with its label, or its end."""
+LOG_MARK = re.compile("\t| {3}")
+"""Mark between columns of a log of Zeek. Those of labels that others added may have blanks."""
 MESSAGE = re.compile(
     r"\u200e?\[?([0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{1,4},? [0-9]{1,2}:[0-9]{2}[^]\n-]{0,12}?)"
     r"(?:\]| -) ([^:\n]+): (.*)",
@@ -141,7 +146,8 @@ def labelled(lines: Iterable[str], *, at: str = "last", mark: str | None = None)
         lines: The lines. Blank ones are left out.
         at: Place of the label in the old lines: first or last. It is a word, without a colon or a
             bracket at its end, and a tab is written behind it. Labels such as `__label__x` at the
-            end of a line remain as they are.
+            end of a line remain as they are. Of a tree, `(3 (2 so) (3 good))`, it is that of all
+            words.
         mark: What ends a label before the end of the word, such as the colon of DESC:manner.
 
     Raises:
@@ -160,7 +166,24 @@ def labelled(lines: Iterable[str], *, at: str = "last", mark: str | None = None)
         label = re.sub(r"[:)]$", "", words["label"])
         if mark is not None:
             label = label.partition(mark)[0]
-        yield f"{label}\t{words['text']}"
+        text = words["text"]
+        if at == "tree":
+            text = BRANCH.sub("", text)
+        yield f"{label}\t{text}"
+
+
+def logs(lines: Iterable[str]) -> Iterator[str]:
+    """Yield csv for a log of Zeek: the comment `#fields` names the columns."""
+
+    def rows() -> Iterator[list[str]]:
+        for line in lines:
+            fields = LOG_MARK.split(line)
+            if fields[0] == "#fields":
+                yield fields[1:]
+            elif not line.startswith("#"):
+                yield fields
+
+    return as_csv(rows())
 
 
 def with_marks(lines: Iterable[str], *, mark: str = "-") -> Iterator[str]:
