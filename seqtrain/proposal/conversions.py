@@ -65,7 +65,6 @@ def reading_options(table: Table) -> dict[str, Any]:
     marks = {mark: name for name, mark in DELIMITERS.items()}
     found["delimiter"] = "delimiter" in given and marks.get(table.dialect.delimiter or "")
     found["sheet"] = table.dialect.sheet
-    found["encoding"] = given.get("encoding")
-    if found["encoding"] == "utf-8":  # a config has it, and files are read so without it
-        found["encoding"] = None
+    encoding = given.get("encoding")
+    found["encoding"] = encoding != "utf-8" and encoding  # utf-8 is read without the option
     return found

@@ -454,7 +454,7 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
             f"--sequence: {names[0].shown} names each row, but no column holds a sequence; give "
             f"the file that has it, too, or, to read the names: {shlex.join(['--sequence', name])}"
         )
-    if texts and (is_code_or_owner(texts[0]) or all(x.words == 1 for x in texts)):
+    if texts and is_code_or_owner(texts[0]):
         is_table = is_table or any(column.kind == "time" for column in others)
     if len(others) == 1:
         is_table = is_table or is_code_or_owner(others[0])

@@ -493,8 +493,8 @@ def test_labels_that_are_no_classes(init, labels, said):
          [[y, *["5 mV"] * 8, f"{i}.7 mV"] for i, y in enumerate(LABELS)], ";")},
          ["a.csv"], "--sequence: 't0': found '5 mV' (row 1); write numbers without units"),
         ({"a.csv": table("shop,sold,item,price,y\n", [[f"s{i % 9}", f"2024-01-{i % 28 + 1:02d}",
-         "pen", f"€{i}", y] for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "y"],
-         "a row per time step"),
+         ["pen", "ink", "cup"][i % 3], f"€{i}", y] for i, y in enumerate(LABELS)])},
+         ["a.csv", "--label", "y"], "it isn't clear which column holds"),
         ({"a.csv": table("machine,time,temp,state\n", [[f"m{i // 15}", i % 15, 20 + i / 7, y]
          for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "state"],
          "row per time step (4 values of 'machine' in 60 rows)"),
