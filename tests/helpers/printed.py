@@ -14,7 +14,7 @@ COMMAND = re.compile(r"^(?:seqtrain:)? *seqtrain ((?:convert|init) .*?)(?:  #.*)
 
 def printed_lines(said: str) -> list[str]:
     """Return the commands that have a line of their own."""
-    return re.findall("^seqtrain:   (.*)$", said, re.MULTILINE)
+    return re.findall("^seqtrain:   (seqtrain .*)$", said, re.MULTILINE)
 
 
 def run_conversions(cli: "Cli", said: str) -> list[str]:
