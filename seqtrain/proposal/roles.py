@@ -302,8 +302,9 @@ def _numbered(columns: Columns) -> set[ColumnProfile]:
 def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     """Return a doubt about a label that its name doesn't tell, if other columns may be it.
 
-    If its name does, these are columns named like labels, or like a queue of cases, and those that
-    the label determines, as a grade tells who passed. A class may be a property of a row, so others may be the label, too.
+    If its name does, these are columns named like labels or like queues of cases, and those that
+    the label determines, as a grade tells who passed. A class may be a property of a row, so others
+    may be the label, too.
     """
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
     others = [x for x in others if not (tells_time(x) or names_variant(x) or is_decision(x))]
