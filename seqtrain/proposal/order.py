@@ -44,7 +44,7 @@ from seqtrain.proposal.time_kinds import (
     period_of,
 )
 from seqtrain.tables.blocks import Name
-from seqtrain.tables.times import WEEKDAY
+from seqtrain.tables.times import DAY, WEEKDAY
 from seqtrain.text import listed
 
 SAMPLED_ROWS = 200_000
@@ -225,6 +225,24 @@ def find_order(columns: Columns, id: ColumnProfile) -> Order:
         best = next(finer, best)
     levels = [x for x in known if _level(x) is not None]
     return _order_by_levels(best, levels, rows) or _order_by_counts(known, rows)
+
+
+def after_date(order: Order, columns: Columns) -> Order:
+    """Return an order with the date of its time of day, which may be the same in all rows of an id.
+
+    Rows of other files may cross midnight. Dates without a time stand beside the time of day.
+
+    Args:
+        order: The order.
+        columns: All columns, as in the table.
+    """
+    if not order or not is_time_of_day(order.columns[0]):
+        return order
+    place = columns.index(order.columns[0])
+    for column in (*columns[max(place - 1, 0) : place], *columns[place + 1 : place + 2]):
+        if holds_dates(column) and not (column.numbers % DAY).any():
+            return Order(column, *order.columns)
+    return order
 
 
 def _known_columns(columns: Columns, id: ColumnProfile) -> list[ColumnProfile]:

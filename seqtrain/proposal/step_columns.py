@@ -111,8 +111,6 @@ class StepColumns:
         self.row_features = row_features
         self.columns, self.roles = without(columns, roles.id.parts), roles
         self.id, self.label, self.order = roles.id, roles.label, roles.order
-        # The others of an order, such as a time of day, tell more than the place of a step.
-        self.first = next(iter(self.order.columns), None)
         self.is_sorted, self.is_given = not options.leaves_out("order"), options.get("order")
         self.leaves_out_static = options.leaves_out("static")
         self.chosen = columns_named(columns, options, "steps")
@@ -120,6 +118,10 @@ class StepColumns:
         self.given_kinds = given if isinstance(given, dict) else {}
         self.finds_id = not options.named("id")
         self.per_id = {column for column in columns if determines(self.id, column)}
+        # The others of an order, such as a time of day, tell more than the place of a step.
+        self.leading = self.order.columns[:1]
+        if self.per_id.intersection(self.leading):
+            self.leading = self.order.columns[:2]
         self.rows = IdRows(self.id.codes)
         self.doubtful_codes = list[ColumnProfile]()
 
@@ -129,7 +131,7 @@ class StepColumns:
         for column in self.order.columns:
             if column.unit:
                 roles.units[column.name_text] = column.unit
-        others = without(self.columns, [self.label, self.first])
+        others = without(self.columns, [self.label, *self.leading])
         self.owners = owners_of([x for x in others if x in self.per_id], self.id)
         folders = []
         if self.id.name == FILE:  # no new recording is in a folder of train
@@ -505,7 +507,10 @@ class StepColumns:
             options = options_naming("id", [part])
             others = without(self.id.parts, [part])
             if self.order and all(x.kind in ("number", "time") for x in others):
-                options += f" {options_naming('order', [*others, *self.order.columns])}"
+                sorting = [*others, *self.order.columns]
+                if is_dated(self.order.columns[0]):  # these don't begin again in each part
+                    sorting = [*self.order.columns, *others]
+                options += f" {options_naming('order', sorting)}"
             yield (
                 f"all rows of one {part.shown} have one label; if they are one sequence: {options}"
             )
@@ -543,7 +548,7 @@ class StepColumns:
             return
         for column in self.columns:
             codes = column.codes[self.rows.rows]
-            if column is self.first or 3 * distinct_rows(ids, codes) > rows:
+            if column in self.leading or 3 * distinct_rows(ids, codes) > rows:
                 continue
             if distinct_rows(ids, codes, times) == rows:
                 both = (*self.id.parts, column)

@@ -20,7 +20,7 @@ from seqtrain.proposal.names import (
     names_property,
 )
 from seqtrain.proposal.options import INIT_COMMAND, InitOptions
-from seqtrain.proposal.order import IdRows, Order, find_order
+from seqtrain.proposal.order import IdRows, Order, after_date, find_order
 from seqtrain.proposal.profile import (
     LIST_KINDS,
     ColumnProfile,
@@ -250,6 +250,7 @@ def _roles(columns: Columns, id: ColumnProfile, options: InitOptions) -> Roles:
         has_unread_dates = any(x.are_unread_times for x in varying)
         if order and all(map(is_time_of_day, order.columns)) and has_unread_dates:
             order = Order()  # a time of day comes again on each of the dates
+        order = after_date(order, columns)
         if not order:
             order = _order_of_channels(varying, id)
     return Roles("steps", label, columns=columns, id=id, order=order, warnings=doubts)

@@ -59,7 +59,6 @@ LINES = {
     "--to shortened --line 2": ("a\nb\nc\n", "a\nc\n"),
     "--to table --line 2": ("x\na,b\n1,2\n", "a,b\n1,2\n"),
     "--to table --header-line 'a b'": ("x\ny\na\tb\n1\t2\n", "a\tb\n1\t2\n"),
-    "--to table --header-line other": ("x\na,b\n", "x\na,b\n"),
 }
 
 
@@ -291,6 +290,20 @@ def test_files_and_folders_are_converted_together(cli):
     assert Path("b-filled.csv").read_text(encoding="utf-8") == filled
 
 
+def test_a_file_that_remains_as_it_is_may_be_converted_with_others_only(cli):
+    Path("d").mkdir()
+    Path("a.csv").write_bytes("id;v\r\nGerät;1\r\n".encode("cp1252"))
+    Path("d/a.tsv").write_text("id\tv\nb\t1\n")
+    options = ("--to", "filled", "--column", "id")
+    for alone in ("a.csv", "d"):
+        assert "'id'" in cli("convert", alone, *options, code=2).err
+    assert sorted(path.name for path in Path().iterdir()) == ["a.csv", "d"]
+    Path("d/b.tsv").write_text("id\tv\nb\t1\n\t2\n")
+    cli("convert", "a.csv", "d", *options)
+    assert Path("d-filled/a.tsv").read_text() == "id\tv\nb\t1\n"
+    assert Path("a-filled.csv").read_text(encoding="utf-8") == "id;v\nGerät;1\n"
+
+
 def test_another_file_is_replaced_only_if_it_is_asked_for(cli):
     Path("a.csv").write_text("title\nid,v\nb,1\n")
     for _ in range(2):
@@ -315,6 +328,10 @@ def test_another_file_is_replaced_only_if_it_is_asked_for(cli):
         (["--to", "filled", "--column", "id", "--sheet"], "--sheet"),
         (["--to", "labelled", "--at", "end"], "last"),
         (["--to", "table"], "--line"),
+        (["--to", "table", "--header-line", "not there"], "'not there'"),
+        (["--to", "columns", "--mark", "::"], "'::'"),
+        (["--to", "filled", "--column", "id"], "'id'"),
+        (["--to", "moved", "--mark", ";"], "';'"),
         (["--to", "cells", "--rule", "point"], "points"),
         (["--to", "turned", "--pattern", "("], "--pattern"),
         (["--to", "dates", "--column", "id", "--pattern", "%Y"], "'b'"),

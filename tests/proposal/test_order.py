@@ -693,3 +693,35 @@ def test_dates_with_two_digits_of_the_year_are_written_by_the_printed_command(
         cli("init", path, "--label", "label", "-o", "d.yaml")
         config = parse_config(Path("d.yaml").read_text())
     assert are_sorted(path, config)
+
+
+@pytest.mark.parametrize("days", [1, 30], ids=["one date", "a date for each id"])
+def test_a_date_comes_before_its_time_of_day_though_it_is_one_per_id(tmp_path, days):
+    """Rows of new ids may cross midnight, though no id of train does."""
+    draw, rows = random.Random(3), list[list[Any]]()
+    for case in range(60):
+        at = datetime(2024, 1, 1 + case % days, 6)
+        quality = ["gut", "schlecht"][case % 2]
+        for _ in range(draw.randint(4, 8)):
+            at += timedelta(minutes=draw.randint(1, 20))
+            number = draw.gauss(180 + 5 * (case % 2), 2)
+            rows.append(
+                [4700 + case, f"{at:%d.%m.%Y}", f"{at:%H:%M:%S}", round(number, 1), quality]
+            )
+    names = ["Charge", "Datum", "Uhrzeit", "Temperatur", "Qualität"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert config.data.order == ["Datum", "Uhrzeit"]
+    assert config.data.steps == {"Temperatur": "number", "elapsed": "order"}
+
+
+def test_dates_come_before_the_codes_of_a_part_in_an_offered_order(tmp_path):
+    draw, rows = random.Random(3), list[list[Any]]()
+    for case in range(60):
+        for hour in range(0, 48, 6):
+            at = datetime(2150, 1, 1) + timedelta(hours=hour)
+            for item in (50983, 50971, 50912):
+                rows.append([20000 + case, item, at, round(draw.gauss(9, 2), 1), case % 2])
+    draw.shuffle(rows)
+    names = ["hadm_id", "itemid", "charttime", "valuenum", "died"]
+    _, proposal = proposed(write(tmp_path / "a.csv", names, rows), label="died")
+    assert any("--id hadm_id --order charttime --order itemid" in x for x in proposal.warnings)

@@ -90,4 +90,7 @@ def convert(
     if output is not None:
         names = [output]
     for path, new in zip(data, names, strict=True):
-        print_path(convert_file(path, to, options, dialect, new, force=force))
+        written = convert_file(
+            path, to, options, dialect, new, force=force, may_be_equal=len(data) > 1
+        )
+        print_path(written)
