@@ -1509,6 +1509,16 @@ def test_texts_of_a_line_each_are_rows_without_a_doubt(tmp_path, monkeypatch, dr
     assert class_counts("c.yaml") == dict.fromkeys(labels, 20)
 
 
+@pytest.mark.parametrize("later", ["new.csv", "predictions.csv"])
+def test_a_file_that_is_written_later_is_no_class(tmp_path, monkeypatch, draw, cli, later):
+    monkeypatch.chdir(tmp_path)
+    for label in "uv":
+        write(Path(f"{label}.csv"), ["title", "text"], [[sentence(draw), label] for _ in range(40)])
+    cli("init", "u.csv", "v.csv", "-o", "c.yaml")
+    write(Path(later), ["title", "text"], [[sentence(draw), "u"]])
+    assert class_counts("c.yaml") == {"u": 40, "v": 40}
+
+
 def test_few_files_of_many_lines_are_asked_about(tmp_path, monkeypatch, draw, cli):
     monkeypatch.chdir(tmp_path)
     labels = write_texts(Path("parts"), draw, "{label}_{i}.txt", files=6, lines=40)
