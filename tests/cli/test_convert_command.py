@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqtrain.tables.conversions.forms import CONVERSIONS
 from tests.tables.test_xlsx import write as write_workbook
 
 
@@ -216,6 +217,22 @@ def test_what_cannot_be_converted_is_refused_and_nothing_is_written(cli, file, c
     said = cli("convert", given, "--to", *words.split(), code=2).err
     assert path.name in said or "--" in said
     assert [each.name for each in Path().iterdir()] == [given.name]
+
+
+@pytest.mark.parametrize("words", ["tables", "label --column a"])
+def test_a_form_of_json_names_the_files_that_it_takes(cli, words):
+    Path("a.csv").write_text("a,b\n1,2\n")
+    said = cli("convert", "a.csv", "--to", *words.split(), code=2).err
+    assert "a.csv:1" in said
+    assert "JSON" in said
+    assert "--input-format" not in said
+    assert "data.format" not in said
+
+
+def test_help_tells_what_each_form_writes(cli):
+    said = cli("convert", "--help").out
+    for form, target in CONVERSIONS.items():
+        assert f"{form}: {target.help}" in said
 
 
 def test_sheets_become_files(cli):

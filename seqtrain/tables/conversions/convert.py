@@ -20,7 +20,7 @@ from seqtrain.tables.blocks import Dialect, UnreadableError, located
 from seqtrain.tables.conversions.arrays import ARRAY_FILES, arrays_in, saved_arrays
 from seqtrain.tables.conversions.forms import CONVERSIONS, new_ending
 from seqtrain.tables.conversions.objects import as_json
-from seqtrain.tables.conversions.programs import reader_for, rows_of_program
+from seqtrain.tables.conversions.programs import READERS, reader_for, rows_of_program
 from seqtrain.tables.conversions.table import converted_rows
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.json_lines import json_values
@@ -125,18 +125,23 @@ def _has_arrays(path: str) -> bool:
 
 def _check_options(form: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Raise a ConfigError if options aren't those of a form, or if one is missing."""
-    taken = {
-        name: parameter
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
+    taken = options_taken(function)
     for name in given:
         if name not in taken:
             expected = listed([_option(each) for each in taken]) or "no option of a form"
             raise ConfigError(f"{_option(name)}: not for --to {form}; expected {expected}")
-    for name, parameter in taken.items():
-        if parameter.default is parameter.empty and name not in given:
+    for name, is_needed in taken.items():
+        if is_needed and name not in given:
             raise ConfigError(f"{_option(name)}: is missing; --to {form} needs it")
+
+
+def options_taken(function: Callable[..., Any]) -> dict[str, bool]:
+    """Return True for each option that the function of a form needs, and False for the others."""
+    return {
+        name: parameter.default is parameter.empty
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
 
 
 def _option(name: str) -> str:
@@ -224,7 +229,7 @@ def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect
     dialect = replace(dialect, format=format, encoding=encoding)
     with _located(path), open_input(path, encoding) as stream:
         if module == "objects":
-            write_new(new, as_json(function(json_values(stream, dialect))))
+            write_new(new, as_json(function(json_values(stream, dialect, *READERS))))
             return True
         read = _lines if module == "lines" else converted_rows
         if CONVERSIONS[form].ending == ".csv" and module in TABLE_MODULES:
