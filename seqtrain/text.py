@@ -183,7 +183,11 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
         names: Valid names. Only the first `MOST_COMPARED` names are compared.
         cutoff: Smallest similarity of the two names, in [0, 1], as in difflib.
     """
-    near = get_close_matches(name[:100], islice(names, MOST_COMPARED), 3, cutoff)
+    compared = list(islice(names, MOST_COMPARED))
+    for known in compared:
+        if known.lower() == name.lower():
+            return known
+    near = get_close_matches(name[:100], compared, 3, cutoff)
     return next((known for known in near if _may_be_misspelt(name, known)), None)
 
 

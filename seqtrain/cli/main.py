@@ -86,10 +86,12 @@ class Commands(TyperGroup):
 @cache
 def load_command(name: str) -> Any:
     """Import the function of a command, and return it as a command of Typer."""
-    function = getattr(import_module(f"seqtrain.cli.commands.{name}"), name)
+    module = import_module(f"seqtrain.cli.commands.{name}")
+    function = getattr(module, name)
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     text = f"{COMMANDS[name]}\n\n{function.__doc__}"
-    app.command(name, help=text, context_settings=HELP_OPTIONS)(function)
+    epilog = getattr(module, "EPILOG", None)
+    app.command(name, help=text, epilog=epilog, context_settings=HELP_OPTIONS)(function)
     return typer.main.get_command(app)
 
 

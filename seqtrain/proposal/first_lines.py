@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from seqtrain.tables.blocks import TEXT, Block, Dialect, Selection, as_list
 from seqtrain.tables.cells import is_number
+from seqtrain.tables.opening import guess_encoding
 from seqtrain.tables.sources import open_source
 
 FIRST_LINES = 4096
@@ -28,8 +29,15 @@ def first_blocks(path: str, dialect: Dialect, rows: int = PROFILED_ROWS) -> Iter
 
 
 def first_lines(path: str, dialect: Dialect = LINES) -> list[str]:
-    """Return the first lines of a text file without line ends, about `FIRST_LINES`."""
-    blocks = first_blocks(path, replace(dialect, format="lines"))
+    """Return the first lines of a text file without line ends, about `FIRST_LINES`.
+
+    Lines that can't be decoded are read in the likeliest encoding, for messages print them.
+    """
+    dialect = replace(dialect, format="lines")
+    blocks = list(first_blocks(path, dialect))
+    if any(block.problems for block in blocks):
+        encoding = guess_encoding(path) or dialect.encoding
+        blocks = list(first_blocks(path, replace(dialect, encoding=encoding)))
     return [line for block in blocks for line in as_list(block.columns[TEXT])]
 
 

@@ -28,6 +28,8 @@ MOSTLY_DIFFERENT = 0.8
 """Smallest share of different keys: a few rows may be there twice."""
 RECORDING = "recording"
 """Name of the column with the key of a recording, if that of the file can't be used."""
+MOST_LISTED = 8
+"""Largest number of files that a config lists in place of a pattern such as *.csv."""
 
 
 class LabelFile(NamedTuple):
@@ -211,3 +213,18 @@ def pattern_of(recordings: Sequence[str]) -> str | None:
         if matching_files(pattern) == sorted(recordings):
             return pattern
     return None
+
+
+def pattern_or_list(recordings: Sequence[str]) -> str | list[str]:
+    """Return the value of a split in a config: a pattern of some recordings, or all their paths.
+
+    Few files have no pattern such as *.csv: other files of the folder, such as predictions that are
+    written later, would match it.
+    """
+    pattern = pattern_of(recordings)
+    if pattern is None:
+        return list(recordings)
+    is_any = os.path.splitext(os.path.basename(pattern))[0] == "*"
+    if is_any and len(recordings) <= MOST_LISTED:
+        return list(recordings)
+    return pattern

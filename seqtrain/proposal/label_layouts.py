@@ -34,6 +34,7 @@ from seqtrain.proposal.joined_ids import MOST_COLUMNS, MOST_PARTS
 from seqtrain.proposal.label_files import (
     label_file,
     pattern_of,
+    pattern_or_list,
     refuse_labelled_texts,
     refuse_other_names,
 )
@@ -670,7 +671,7 @@ def _with_label_file(
         return None
     train: str | list[str] = given[0]
     if len(given) > 1:
-        train = pattern_of(recordings) or list(recordings)
+        train = pattern_or_list(recordings)
     if len(found.labels) == 1 and not options.named("label"):
         options = options.with_given(label=found.labels)
     layout = FileLayout({"train": train}, options, joins=[found.join], label_columns=found.labels)

@@ -33,6 +33,8 @@ PROPERTY_NAMES = _words(
     """
 )
 """Last words of names of labels that name properties, too: of a school class, or a type of ship."""
+SORTING_NAMES = _words("status priority group queue department prioritat gruppe abteilung")
+"""Names of columns by which cases are sorted: labels, or properties beside another label."""
 LANGUAGE_NAMES = _words("language lang sprache langue idioma lingua")
 """Names of labels if no other column is named like one: reviews have a language, too."""
 OUTCOME_WORDS = _words(

@@ -330,7 +330,7 @@ def _read_ragged(table: Table, files: Sequence[str], first: Sequence[str]) -> No
     """
     options = table.options
     is_named = REST in options.named("sequence")
-    if not is_ragged(table) and not is_named:
+    if table.layout.pattern or (not is_ragged(table) and not is_named):
         return
     blocks = list(source_for(files, table.dialect, table.layout).blocks(Selection((), rest=True)))
     blocks = [block.at(np.delete(np.arange(len(block)), [*block.problems])) for block in blocks]

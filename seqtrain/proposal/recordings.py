@@ -24,7 +24,7 @@ from seqtrain.proposal.file_names import (
     splits_of,
     two_levels,
 )
-from seqtrain.proposal.label_files import pattern_of
+from seqtrain.proposal.label_files import pattern_or_list
 from seqtrain.proposal.names import (
     is_id_or_owner,
     is_no_outcome,
@@ -114,7 +114,7 @@ def as_table(layout: FileLayout, progress: ReadingProgress) -> FileLayout:
     has_label = any(map(first.column, named)) if named else have_label(first)
     if not (first.is_delimited and has_label):
         return layout
-    files = pattern_of(recordings) or recordings
+    files = pattern_or_list(recordings)
     return replace(layout, splits=layout.splits | {"train": files})
 
 
@@ -152,7 +152,7 @@ def refuse_groups_as_labels(layout: FileLayout, progress: ReadingProgress) -> No
     """
     recordings = recordings_of(layout.train, layout.options)
     if len(layout.train) > 1:  # a shell replaces a pattern by its files
-        files = pattern_of(recordings) or recordings
+        files = pattern_or_list(recordings)
         layout = replace(layout, splits=layout.splits | {"train": files})
     lines = commands_below_groups(layout, recordings)
     if not lines or has_label_column(recordings[0], progress):
@@ -223,7 +223,7 @@ def _labelled_lines(
     """
     if len(recordings) < 2:
         return []
-    files = pattern_of(recordings) or recordings
+    files = pattern_or_list(recordings)
     as_table = replace(layout, splits=layout.splits | {"train": files})
     columns = _possible_labels(recordings, progress)
     if not columns:
@@ -358,7 +358,7 @@ def recordings_of_splits(files: Sequence[str], progress: ReadingProgress) -> Spl
     is_layout = partition_pattern(train) or _path_patterns(train, progress)
     if not is_layout and (not class_pattern(train) or _possible_labels(train, progress) is None):
         return None
-    return {split: pattern_of(own) or own for split, own in splits.items()}
+    return {split: pattern_or_list(own) for split, own in splits.items()}
 
 
 def recordings_of(files: Sequence[str], options: InitOptions | None = None) -> list[str]:
@@ -484,7 +484,7 @@ def with_pattern(layout: FileLayout, pattern: str) -> FileLayout:
     if os.path.isdir(files[0]) and recordings:
         given["format"] = format
         if own != format or format == "txt":  # a folder of format csv holds files .csv
-            splits = layout.splits | {"train": pattern_of(recordings) or recordings}
+            splits = layout.splits | {"train": pattern_or_list(recordings)}
             layout = replace(layout, splits=splits)
     group = SUBJECT if f"(?P<{SUBJECT}>" in pattern else None
     options = layout.options.with_given(**given)

@@ -21,6 +21,7 @@ from seqtrain.proposal.names import (
     GROUP_NAMES,
     LABEL_NAMES,
     LANGUAGE_NAMES,
+    SORTING_NAMES,
     TEXT_NAMES,
     is_code_or_owner,
     is_decision,
@@ -301,15 +302,16 @@ def _numbered(columns: Columns) -> set[ColumnProfile]:
 def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
     """Return a doubt about a label that its name doesn't tell, if other columns may be it.
 
-    If its name does, these are columns named like labels, and those that the label determines, as a
-    grade tells who passed. A class may be a property of a row, so others may be the label, too.
+    If its name does, these are columns named like labels or like queues of cases, and those that
+    the label determines, as a grade tells who passed. A class may be a property of a row, so others
+    may be the label, too.
     """
     others = [x for x in columns if x.can_be_label and x is not label and x.name != ""]
     others = [x for x in others if not (tells_time(x) or names_variant(x) or is_decision(x))]
     others = [x for x in others if _has_few_values(x) and not tells_label(x, label)]
     others = [x for x in others if not _names_many(x)]
     if label.word == "label":  # beside it, a type or a category is a property
-        others = [x for x in others if not names_property(x)]
+        others = [x for x in others if not (names_property(x) or x.word in SORTING_NAMES)]
     numbered = _numbered(columns) if others else set()
     others = [x for x in others if x not in numbered]
     reason = "no column is named like a label"
@@ -317,7 +319,8 @@ def other_labels(columns: Columns, label: ColumnProfile) -> list[str]:
         reason = "others may be the label, too"
         if not (label.holds_codes or names_property(label)):
             is_detail = label.can_be_label  # lists all differ
-            others = [x for x in others if names_outcome(x) or (is_detail and determines(label, x))]
+            named = {x for x in others if names_outcome(x) or x.word in SORTING_NAMES}
+            others = [x for x in others if x in named or (is_detail and determines(label, x))]
     else:  # an x beside blank cells may mark a class
         others += [x for x in columns if x.marks_rows and x.name != ""]
         others += [x for x in columns if holds_lists_of_labels(x) and x is not label]

@@ -474,10 +474,11 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
 def _commands_for_windows(columns: Columns, label: ColumnProfile) -> Iterator[str]:
     """Yield a command for each column whose rows stand together while the label changes.
 
-    It is one of words that repeat, or named like ids or owners.
+    It is one of words that repeat, or named like ids or owners, or has no name.
     """
     for column in columns:
-        is_id = column.is_category or (is_id_or_owner(column) and column.repeats)
+        may_be_id = is_id_or_owner(column) or isinstance(column.name, int)
+        is_id = column.is_category or (may_be_id and column.repeats)
         is_id = is_id and column.is_contiguous and not column.is_constant
         if is_id and not determines(column, label):
             yield from listed_commands("id", [(column, "its rows are cut into windows")])

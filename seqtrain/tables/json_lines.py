@@ -108,8 +108,13 @@ def open_objects(
     return found
 
 
-def json_values(stream: BinaryIO, dialect: Dialect) -> Iterator[Any]:
-    """Yield the values of a file of JSON: one of each line, or the only one.
+def json_values(stream: BinaryIO, dialect: Dialect, *others: str) -> Iterator[Any]:
+    """Yield the values of a file of JSON, which is converted: one of each line, or the only one.
+
+    Args:
+        stream: The file.
+        dialect: Form of the file.
+        others: Endings of other files that the conversion takes, for the message about a table.
 
     Raises:
         UnreadableError: If the file isn't JSON.
@@ -123,7 +128,8 @@ def json_values(stream: BinaryIO, dialect: Dialect) -> Iterator[Any]:
     if text.lstrip().startswith("[") or OPENING.fullmatch(text):
         yield _whole(lines, line, chain([first], texts))
         return
-    for line, value, problem in _parsed(lines, chain([first], texts)):
+    advice = f"this form takes files of JSON, {', '.join(others)}"
+    for line, value, problem in _parsed(lines, chain([first], texts), advice):
         if problem is not None:
             raise UnreadableError(line, problem)
         yield value
@@ -280,7 +286,10 @@ def _have_width(rows: Any, width: int) -> bool:
     return are_lists and all(len(row) == width for row in rows)
 
 
-def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[ParsedRow]:
+def _parsed(
+    lines: TextLines, texts: Iterable[tuple[int, str]], advice: str = AS_TABLE
+) -> Iterator[ParsedRow]:
+    """Yield the row of each line. A problem of a table's first line ends with an advice."""
     for line, text in texts:
         problem = lines.problem(line, line)
         value = None
@@ -294,7 +303,7 @@ def _parsed(lines: TextLines, texts: Iterable[tuple[int, str]]) -> Iterator[Pars
                 if not text.lstrip().startswith("{"):
                     problem = f"expected a JSON object, found {quote(text, 40)}: {error}"
                     if line == 1 and SEPARATOR.search(text):
-                        problem += f"; {AS_TABLE}"
+                        problem += f"; {advice}"
         yield line, value, problem
 
 

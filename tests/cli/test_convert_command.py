@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqtrain.tables.conversions.forms import CONVERSIONS
 from tests.tables.test_xlsx import write as write_workbook
 
 
@@ -59,7 +60,6 @@ LINES = {
     "--to shortened --line 2": ("a\nb\nc\n", "a\nc\n"),
     "--to table --line 2": ("x\na,b\n1,2\n", "a,b\n1,2\n"),
     "--to table --header-line 'a b'": ("x\ny\na\tb\n1\t2\n", "a\tb\n1\t2\n"),
-    "--to table --header-line other": ("x\na,b\n", "x\na,b\n"),
 }
 
 
@@ -219,6 +219,22 @@ def test_what_cannot_be_converted_is_refused_and_nothing_is_written(cli, file, c
     assert [each.name for each in Path().iterdir()] == [given.name]
 
 
+@pytest.mark.parametrize("words", ["tables", "label --column a"])
+def test_a_form_of_json_names_the_files_that_it_takes(cli, words):
+    Path("a.csv").write_text("a,b\n1,2\n")
+    said = cli("convert", "a.csv", "--to", *words.split(), code=2).err
+    assert "a.csv:1" in said
+    assert "JSON" in said
+    assert "--input-format" not in said
+    assert "data.format" not in said
+
+
+def test_help_tells_what_each_form_writes(cli):
+    said = cli("convert", "--help").out
+    for form, target in CONVERSIONS.items():
+        assert f"{form}: {target.help}" in said
+
+
 def test_sheets_become_files(cli):
     write_workbook(Path("a.xlsx"), **{"Late & more": [["t", "n"], ["a, b", 1]], "Other": [["x"]]})
     cli("convert", "a.xlsx", "--to", "tables")
@@ -291,6 +307,20 @@ def test_files_and_folders_are_converted_together(cli):
     assert Path("b-filled.csv").read_text(encoding="utf-8") == filled
 
 
+def test_a_file_that_remains_as_it_is_may_be_converted_with_others_only(cli):
+    Path("d").mkdir()
+    Path("a.csv").write_bytes("id;v\r\nGerät;1\r\n".encode("cp1252"))
+    Path("d/a.tsv").write_text("id\tv\nb\t1\n")
+    options = ("--to", "filled", "--column", "id")
+    for alone in ("a.csv", "d"):
+        assert "'id'" in cli("convert", alone, *options, code=2).err
+    assert sorted(path.name for path in Path().iterdir()) == ["a.csv", "d"]
+    Path("d/b.tsv").write_text("id\tv\nb\t1\n\t2\n")
+    cli("convert", "a.csv", "d", *options)
+    assert Path("d-filled/a.tsv").read_text() == "id\tv\nb\t1\n"
+    assert Path("a-filled.csv").read_text(encoding="utf-8") == "id;v\nGerät;1\n"
+
+
 def test_another_file_is_replaced_only_if_it_is_asked_for(cli):
     Path("a.csv").write_text("title\nid,v\nb,1\n")
     for _ in range(2):
@@ -315,6 +345,10 @@ def test_another_file_is_replaced_only_if_it_is_asked_for(cli):
         (["--to", "filled", "--column", "id", "--sheet"], "--sheet"),
         (["--to", "labelled", "--at", "end"], "last"),
         (["--to", "table"], "--line"),
+        (["--to", "table", "--header-line", "not there"], "'not there'"),
+        (["--to", "columns", "--mark", "::"], "'::'"),
+        (["--to", "filled", "--column", "id"], "'id'"),
+        (["--to", "moved", "--mark", ";"], "';'"),
         (["--to", "cells", "--rule", "point"], "points"),
         (["--to", "turned", "--pattern", "("], "--pattern"),
         (["--to", "dates", "--column", "id", "--pattern", "%Y"], "'b'"),

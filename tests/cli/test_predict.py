@@ -95,6 +95,21 @@ def lines_of_json(*values: object) -> str:
 TURNS = [{"role": "guest", "content": "rise"}, {"role": "host", "content": "fall"}]
 
 
+@pytest.mark.parametrize("content", ["", "text\n"])
+def test_an_input_without_rows_is_said(trained, tmp_path, cli, content):
+    path = tmp_path / "new.csv"
+    path.write_text(content)
+    done = cli("predict", path, trained / "run")
+    assert "warning: " in done.err
+    assert len(done.out.splitlines()) <= 1
+
+
+def test_a_column_in_other_letters_is_named(trained, tmp_path, cli):
+    path = tmp_path / "new.csv"
+    path.write_text("TEXT\nmove 20 to savings\n")
+    assert "did you mean 'TEXT'" in cli("predict", path, trained / "run", code=2).err
+
+
 @pytest.mark.parametrize(
     ("kind", "memo", "given", "option"),
     [

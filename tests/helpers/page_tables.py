@@ -2,9 +2,12 @@
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 from seqtrain.config import key_reference
+from seqtrain.tables.conversions.convert import options_taken
+from seqtrain.tables.conversions.forms import CONVERSIONS
 from seqtrain.tables.formats import FORMATS
 
 
@@ -29,12 +32,28 @@ def file_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def form_table() -> str:
+    """Return the Markdown table of all forms of `seqtrain convert`, with the options of each."""
+    lines = ["| form | what it writes | needs | may have |", "|---|---|---|---|"]
+    for form, target in CONVERSIONS.items():
+        module, _, name = target.function.partition(".")
+        function = getattr(import_module(f"seqtrain.tables.conversions.{module}"), name)
+        cells = []
+        taken = options_taken(function)
+        for group in (True, False):
+            options = [name for name, is_needed in taken.items() if is_needed == group]
+            cells.append(", ".join(f"`--{name.replace('_', '-')}`" for name in options))
+        lines.append(f"| `{form}` | {target.help} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "seqtrain"
 TABLES = {
     "configs/README.md": key_reference,
     "data/README.md": format_table,
     "seqtrain/README.md": file_table,
+    "seqtrain/cli/README.md": form_table,
 }
 """Maps each page to the function that returns its table, which replaces the one of its heading."""
 

@@ -572,6 +572,23 @@ def test_columns_before_a_list_of_any_length(tmp_path, draw, mark, before, is_na
     assert prepare(both).splits["test"].lengths.tolist() == [len(items) for items in lists[:9]]
 
 
+def test_files_of_uneven_rows_in_folders_of_classes_are_refused_by_line(
+    tmp_path, monkeypatch, draw, cli
+):
+    """No option that the user didn't give is named."""
+    monkeypatch.chdir(tmp_path)
+    for label in ("u", "v"):
+        for at in range(12):
+            notes = [f"1,{30 * t},on,0,{draw.randint(40, 80)},81" for t in range(20)]
+            rows = ["0,0,head,1,2,480", "1,0,start", "1,0,tempo,500000", *notes, "1,600,end"]
+            file = Path(f"d/{label}/{at:02}.csv")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("\n".join([*rows, ""]))
+    refused = cli("init", "d", code=2).err
+    assert "d/u/00.csv:2: " in refused
+    assert re.findall("--(?:label|id|header)", refused) == []
+
+
 @pytest.mark.parametrize("mark", [",", ";", "|", "\t"])
 @pytest.mark.parametrize("is_named", [False, True])
 def test_a_label_after_a_list_is_moved_by_the_printed_command(

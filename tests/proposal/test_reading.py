@@ -240,3 +240,13 @@ def test_letters_that_only_the_header_has_tell_the_encoding(tmp_path, monkeypatc
     cli("init", "a.csv", "-o", "c.yaml")
     data = parse_config(Path("c.yaml").read_text(encoding="utf-8")).data
     assert (data.id, data.order, data.label) == ("Nr", "Größe", "Klasse")
+
+
+def test_a_printed_command_names_a_header_in_the_encoding_of_the_file(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    header = "Charge;Temperatur [°C];Qualität"
+    rows = [f"{k};{k % 3},5;{'uv'[k % 2]}" for k in range(20)]
+    lines = ["Export vom 31.01.2024", "Anlage:;Ofen 3", "", header, *rows]
+    Path("a.csv").write_text("\n".join(lines), encoding="cp1252")
+    run_conversion(cli, cli("init", "a.csv", code=2).err)
+    assert Path("a-table.csv").read_text(encoding="utf-8").splitlines() == [header, *rows]

@@ -470,6 +470,16 @@ def test_what_a_label_determines_may_be_the_label(tmp_path, form):
     assert any("'nota' gives the label away" in line for line in proposal.warnings)
 
 
+@pytest.mark.parametrize("name", ["Status", "Priority", "Group"])
+@pytest.mark.parametrize("label", ["Satisfaction Rating", "label"])
+def test_what_cases_are_sorted_by_may_be_the_label(tmp_path, name, label):
+    values = {name: ["u", "v", "w"], label: ["good", "bad"]}
+    config, proposal = proposed(write(tmp_path / "a.csv", *labelled_rows("texts", values)))
+    assert config.data.label == label
+    is_doubted = any(f"--label {name}" in line for line in proposal.warnings)
+    assert is_doubted == (label != "label")
+
+
 def test_columns_that_cannot_rival_the_label_are_no_commands(tmp_path):
     """Whole numbers have too many values."""
     draw = random.Random(3)

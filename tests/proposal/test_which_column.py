@@ -559,6 +559,19 @@ def test_an_id_of_time_steps_without_names_is_no_label(draw, cli):
     assert "data.window" not in asked
 
 
+def test_a_given_label_of_steps_without_names_leads_to_the_id(draw, cli):
+    rows = []
+    for person in range(8):
+        for start, activity in [(900_000, "walk"), (500_000, "sit"), (700_000, "jog")]:
+            for at in range(30):
+                forces = [f"{draw.gauss(0, 1):.4f}" for _ in range(3)]
+                rows.append([person, activity, 1000 * person + start + 7 * at, *forces])
+    write(Path("a.txt"), [], rows)
+    refused = cli("init", "a.txt", "--label", "1", code=2).err
+    cli(*printed(refused)[0], "-o", "c.yaml")
+    assert (data_of().id, data_of().label) == (0, 1)
+
+
 @pytest.mark.parametrize("missing", ["NaN", "nan"])
 def test_a_slow_sensor_is_no_label(draw, cli, missing):
     for person in range(4):

@@ -3,10 +3,14 @@
 from seqtrain.cli.options import DELIMITER, FORCE, Delimiter, argument, flag, option
 from seqtrain.tables.conversions.forms import CONVERSIONS, converted_names
 
+FORMS = [f"{form}: {each.help}" for form, each in CONVERSIONS.items()]
+EPILOG = "\n".join(["\b", "Forms:", *FORMS])
+"""End of the help. The first mark keeps the lines as they are."""
+
 
 def convert(
     data: list[str] = argument("Data files, or folders whose files are all converted.", "DATA"),
-    to: str = option(f"Form to write: {', '.join(CONVERSIONS)}.", "FORM", default=...),
+    to: str = option("Form to write: one of those at the end.", "FORM", default=...),
     after: int | None = option("Number of fields after a text.", "N", min=0),
     at: str | None = option(
         "Label of a line: first, last or tree. Or the number of a part of an id.", "PLACE"
@@ -55,8 +59,7 @@ def convert(
     from seqtrain.tables.delimited import DELIMITERS
 
     if to not in CONVERSIONS:
-        known = (f"{form}: {each.help}" for form, each in CONVERSIONS.items())
-        raise ConfigError(f"--to: found {to}; expected one of:", *known)
+        raise ConfigError(f"--to: found {to}; expected one of:", *FORMS)
     if output is not None and len(data) > 1:
         raise ConfigError("--output: names one file, but several are converted; leave it out")
     options = {
@@ -90,4 +93,7 @@ def convert(
     if output is not None:
         names = [output]
     for path, new in zip(data, names, strict=True):
-        print_path(convert_file(path, to, options, dialect, new, force=force))
+        written = convert_file(
+            path, to, options, dialect, new, force=force, may_be_equal=len(data) > 1
+        )
+        print_path(written)

@@ -60,6 +60,8 @@ def write_predictions(
     if rows.threshold is not None:
         note(f"{undecided:,} of {counted(report.rows, 'row')} without a label")
     show_warning(*report.notices("input"))
+    if not first:
+        show_warning("the input has no rows")
     if unknown:
         of_all = counted(report.rows, "sequence")
         show_warning(f"{unknown:,} of {of_all} with no token that the model knows")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,17 +20,19 @@ from seqtrain.tables.blocks import Dialect, UnreadableError, located
 from seqtrain.tables.conversions.arrays import ARRAY_FILES, arrays_in, saved_arrays
 from seqtrain.tables.conversions.forms import CONVERSIONS, new_ending
 from seqtrain.tables.conversions.objects import as_json
-from seqtrain.tables.conversions.programs import reader_for, rows_of_program
+from seqtrain.tables.conversions.programs import READERS, reader_for, rows_of_program
 from seqtrain.tables.conversions.table import converted_rows
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.json_lines import json_values
 from seqtrain.tables.opening import TextLines, guess_encoding, open_input, utf_16
 from seqtrain.tables.sources import files_below
-from seqtrain.text import display_name, listed
+from seqtrain.text import display_name, listed, quote
 
 Function: TypeAlias = Callable[[Any], Any]
 TABLE_MODULES = ("rows", "cells")
 """Modules of functions that get a table."""
+TEXT_MODULES = ("lines", *TABLE_MODULES)
+"""Modules of functions that change the text of a file. Others may write an equal file."""
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "xlsx")
 
 
@@ -41,6 +44,7 @@ def convert(
     output: str,
     *,
     force: bool = False,
+    may_be_equal: bool = False,
 ) -> str:
     """Write a data file, or each file of a folder, in another form.
 
@@ -51,12 +55,13 @@ def convert(
         dialect: How the file is written. The format and encoding "auto" are detected.
         output: The new file or folder.
         force: True if another file there may be replaced. Without it, only an equal one may exist.
+        may_be_equal: True if a text may remain as it is, because others are converted with it.
 
     Returns:
         The path of the new file or folder.
 
     Raises:
-        ConfigError: If an option isn't one of the form, or the new file exists.
+        ConfigError: If an option isn't one of the form, the new file exists, or no text changes.
         DataError: If the file can't be read.
         RunError: If the new file can't be written.
     """
@@ -70,6 +75,7 @@ def convert(
     with path_problems(path, DataError):
         os.stat(path)
     function = partial(function, **given)
+    is_changed = may_be_equal or module not in TEXT_MODULES
     with path_problems(target, RunError, UNTOUCHED), replacing(target) as new:
         if module == "folders":
             with _located(path):
@@ -81,7 +87,7 @@ def convert(
                 below = new / f"{root}{new_ending(ending, form)}"
                 below.parent.mkdir(parents=True, exist_ok=True)
                 if module != "arrays":
-                    _write(file, below, form, function, dialect)
+                    is_changed |= _write(file, below, form, function, dialect)
                 elif _has_arrays(file):
                     _write_arrays(file, below, function, below.suffix)
                 else:
@@ -89,7 +95,9 @@ def convert(
         elif module == "arrays":
             _write_arrays(path, new, function, target.suffix)
         else:
-            _write(path, new, form, function, dialect)
+            is_changed |= _write(path, new, form, function, dialect)
+        if not is_changed:
+            raise ConfigError(_nothing_found(path, form, given))
         _check_replaced(target, new, force=force)
     return str(target)
 
@@ -117,22 +125,37 @@ def _has_arrays(path: str) -> bool:
 
 def _check_options(form: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Raise a ConfigError if options aren't those of a form, or if one is missing."""
-    taken = {
-        name: parameter
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
+    taken = options_taken(function)
     for name in given:
         if name not in taken:
             expected = listed([_option(each) for each in taken]) or "no option of a form"
             raise ConfigError(f"{_option(name)}: not for --to {form}; expected {expected}")
-    for name, parameter in taken.items():
-        if parameter.default is parameter.empty and name not in given:
+    for name, is_needed in taken.items():
+        if is_needed and name not in given:
             raise ConfigError(f"{_option(name)}: is missing; --to {form} needs it")
+
+
+def options_taken(function: Callable[..., Any]) -> dict[str, bool]:
+    """Return True for each option that the function of a form needs, and False for the others."""
+    return {
+        name: parameter.default is parameter.empty
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
 
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
+
+
+def _nothing_found(path: str, form: str, given: Mapping[str, Any]) -> str:
+    """Return the message for a conversion that would change nothing."""
+    words = [f"{_option(name)} {quote(str(value), 80)}" for name, value in given.items()]
+    options = f" by {listed(words)}" if words else ""
+    return (
+        f"{display_name(path)}: --to {form} found nothing to change{options}, and wrote no file; "
+        "correct the options, or use the file as it is"
+    )
 
 
 def _check_replaced(target: Path, new: Path, *, force: bool) -> None:
@@ -180,8 +203,11 @@ def _write_arrays(path: str, new: Path, function: Function, ending: str) -> None
         write_new(new, saved_arrays(function(arrays_in(stream, path)), ending))
 
 
-def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect) -> None:
+def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect) -> bool:
     """Write what the function of a form makes of a file.
+
+    Returns:
+        True if the new file has other lines.
 
     Raises:
         DataError: If the file can't be read.
@@ -191,7 +217,7 @@ def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect
     if module == "objects" and reader is not None:
         with _located(path):
             write_new(new, as_json(function(rows_of_program(path, *reader))))
-        return
+        return True
     format = dialect.format
     if format == "auto":
         format = resolve_format(path, "auto") or "txt"
@@ -203,12 +229,21 @@ def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect
     dialect = replace(dialect, format=format, encoding=encoding)
     with _located(path), open_input(path, encoding) as stream:
         if module == "objects":
-            write_new(new, as_json(function(json_values(stream, dialect))))
-            return
+            write_new(new, as_json(function(json_values(stream, dialect, *READERS))))
+            return True
         read = _lines if module == "lines" else converted_rows
         if CONVERSIONS[form].ending == ".csv" and module in TABLE_MODULES:
             read = partial(converted_rows, as_csv=True)
         write_new(new, (text.encode() for text in read(stream, dialect, function)))
+    return format == "xlsx" or _has_other_lines(path, new, encoding)
+
+
+def _has_other_lines(path: str, new: Path, encoding: str) -> bool:
+    """Return True if a new file, in UTF-8, has other lines than a file. Line ends don't count."""
+    with open_input(path, encoding) as old, new.open("rb") as written:
+        lines = TextLines(old, encoding).numbered()
+        others = TextLines(written).numbered()
+        return any(line != other for line, other in zip_longest(lines, others))
 
 
 @contextmanager

@@ -173,7 +173,7 @@ def tables(path: str, target: Path) -> None:
             write_new(target / f"{split}.npz", saved_arrays(own, ".npz"))
     else:
         with open_input(path) as stream:
-            for value in json_values(stream, Dialect("jsonl")):
+            for value in json_values(stream, Dialect("jsonl"), ".npz", ".xlsx", *DATABASES):
                 _write_lists(value, target)
 
 

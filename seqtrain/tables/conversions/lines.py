@@ -77,6 +77,9 @@ def columns(lines: Iterable[str], *, mark: str | None = None) -> Iterator[str]:
             the columns; then the last comment above the table may name them. If bars separate
             them, lines without any, and those of dashes, are left out.
         mark: What separates the columns. None for blanks.
+
+    Raises:
+        ConfigError: If no line has the mark.
     """
     if mark is None:
         return as_csv(_words_of_lines(lines))
@@ -104,10 +107,11 @@ def _words_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _divided(lines: Iterable[str], mark: str) -> Iterator[list[str]]:
-    """Yield the columns of each line between marks."""
-    has_frame = None
+    """Yield the columns of each line between marks. If no line has one, raise a ConfigError."""
+    has_frame, has_mark = None, False
     for line in lines:
         row = line.strip()
+        has_mark |= mark in row
         if not row or (mark == BAR and (BAR not in row or RULE.fullmatch(row))):
             continue
         if has_frame is None:
@@ -115,6 +119,8 @@ def _divided(lines: Iterable[str], mark: str) -> Iterator[list[str]]:
         if has_frame:
             row = row.removeprefix(BAR).removesuffix(BAR)
         yield [cell.strip() for cell in row.split(mark)]
+    if not has_mark:
+        raise ConfigError(f"--mark: no line has {quote(mark)}; give what separates the columns")
 
 
 def headers(lines: Iterable[str], *, name: str) -> Iterator[str]:
@@ -338,7 +344,7 @@ def table(
         lines: The lines.
         line: First line of the table, counted from 1.
         header_line: The first line of the table, with the names of columns. Blanks and tabs in it
-            count alike. All lines remain if it isn't there.
+            count alike. All lines remain if it isn't there, as in some files of a folder.
 
     Raises:
         ConfigError: If neither is given.
