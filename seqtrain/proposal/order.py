@@ -220,11 +220,22 @@ def find_order(columns: Columns, id: ColumnProfile) -> Order:
     possible = [x for x in known if _sorts(x, rows)]
     best = None
     if possible:
-        best = max(possible, key=lambda x: (holds_dates(x), len(x.values), not is_later(x)))
-        finer = (x for x in possible if _is_finer(x, best, rows))
+        best = max(
+            possible,
+            key=lambda x: (holds_dates(x), not _is_serial(x), len(x.values), not is_later(x)),
+        )
+        finer = (x for x in possible if _is_finer(x, best, rows) and not _is_serial(x))
         best = next(finer, best)
     levels = [x for x in known if _level(x) is not None]
     return _order_by_levels(best, levels, rows) or _order_by_counts(known, rows)
+
+
+def _is_serial(column: ColumnProfile) -> bool:
+    """Return True if a column numbers the rows of the table, such as event_id.
+
+    It sorts rows only in the order of the file, and a time says more.
+    """
+    return is_code(column) and not is_counter(column) and column.distinct == column.rows
 
 
 def after_date(order: Order, columns: Columns) -> Order:

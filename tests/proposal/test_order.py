@@ -750,3 +750,24 @@ def test_cells_with_two_points_are_dates_if_all_can_be(tmp_path, form, order, ty
     config, _ = proposed(write(tmp_path / "a.csv", names, rows))
     assert config.data.order == order
     assert prepare(config).preprocessing.schema.order_type == types
+
+
+@pytest.mark.parametrize("is_shuffled", [False, True])
+@pytest.mark.parametrize("when", ["charttime", "time_step"])
+def test_a_time_is_the_order_rather_than_a_serial_number(tmp_path, when, is_shuffled):
+    draw, rows = random.Random(3), list[list[Any]]()
+    for case in range(60):
+        hour, quality = 0, draw.choice("ab")
+        for step in range(draw.randint(4, 8)):
+            hour += draw.randint(1, 9)
+            time = datetime(2150, 1, 1) + timedelta(hours=hour) if when == "charttime" else step
+            for place in "xyz" if when == "charttime" else "x":
+                number = round(draw.gauss(9, 2), 1)
+                rows.append([len(rows) + 1, f"P{case}", place, time, number, quality])
+    if is_shuffled:
+        draw.shuffle(rows)
+    names = ["event_id", "patient", "place", when, "amount", "label"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows), label="label", id="patient")
+    assert config.data.order == when
+    assert "event_id" not in config.data.steps
+    assert ("elapsed" in config.data.steps) == (when == "charttime")
