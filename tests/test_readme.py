@@ -203,6 +203,30 @@ def test_recordings_with_a_table_of_labels_are_predicted(tmp_path, monkeypatch, 
     ]
 
 
+def test_a_question_of_init_is_answered_by_its_commands(tmp_path, monkeypatch, capsys):
+    """The page shows what init prints, and the commands below it run as written."""
+    blocks = [text for _, text in BLOCKS["README.md"] if "drill" in text]
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(0)
+    for name, runs in (("drill.csv", 60), ("new.csv", 6)):
+        rows = ["run,time,heat,state"]
+        for number in range(runs):
+            state = ["ok", "worn"][number % 2]
+            first = f"r{number:02},0,{draw.gauss(number % 2, 1)},{state}"
+            rows += [first, *(f",{t},{draw.gauss(number % 2, 1)},{state}" for t in range(1, 12))]
+        Path(name).write_text("\n".join(rows) + "\n")
+    with pytest.raises(SystemExit):
+        run(["init", "drill.csv"])
+    assert capsys.readouterr().err == "".join(blocks[0].splitlines(keepends=True)[1:])
+    for words in seqtrain_commands(blocks[1]):
+        options = ["--set", "training.max_epochs=1"] if words[0] == "fit" else []
+        with pytest.raises(SystemExit) as ended:
+            run([*words, *options])
+        assert ended.value.code == 0, capsys.readouterr().err
+    predicted = capsys.readouterr().out.splitlines()[-6:]
+    assert [row.split("\t")[0] for row in predicted] == [f"r{number:02}" for number in range(6)]
+
+
 @pytest.mark.parametrize("path", [*(ROOT / "configs").rglob("*.yaml")], ids=lambda x: x.name)
 def test_a_config_that_ships_is_valid_and_its_data_that_ship_are_there(path):
     data = load_config(path).data

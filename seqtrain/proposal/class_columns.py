@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import Counter
 
 import numpy as np
 
@@ -18,6 +19,10 @@ FEWEST_WORDS, DISTINCT_SHARE = 2, 0.9
 """Fewest words of a text, on average, and smallest share of texts that differ."""
 CLASS_COLUMN = re.compile(r"[^\W\d_]+(?:[ _-][^\W\d_]+)?")
 """Name of a column that may be a class: one or two words."""
+LAST_NUMBER = re.compile("[._ -]*[0-9]+$")
+"""Number of a sequence at the end of a name that begins with a label."""
+FEWEST_OF_CLASS = 3
+"""Fewest columns of each label in names of columns."""
 
 
 def refuse_columns_of_classes(table: Table, columns: Columns) -> None:
@@ -45,20 +50,33 @@ def refuse_columns_of_sequences(table: Table, columns: Columns) -> None:
     """Raise a DataError with a command if each column but the first one may be a sequence.
 
     All columns hold numbers, none of which may be labels. The names of the others differ in numbers
-    only. The first one sorts the rows, as time or a wave length does.
+    only, or are a few labels with numbers: good_01, bad_02. The first one sorts the rows, as time
+    or a wave length does.
     """
     first = columns[0]
     if not table.has_named_columns or table.only_file is None or len(columns) <= FEWEST_WIDE:
         return
-    if list(map(len, largest_groups(columns[1:]))) != [len(columns) - 1]:
+    names = Counter(LAST_NUMBER.sub("", x.name_text) for x in columns[1:])
+    have_labels = len(names) > 1 and min(names.values()) >= FEWEST_OF_CLASS
+    if not have_labels and list(map(len, largest_groups(columns[1:]))) != [len(columns) - 1]:
         return
     if any(x.kind not in ("number", "time") or x.can_be_label for x in columns):
         return
     steps = np.diff(first.numbers)
     if len(steps) and ((steps > 0).all() or (steps < 0).all()):
+        found = (
+            f"{table.name}: no column holds labels, and {first.shown} sorts the rows; if each "
+            "other column is a sequence"
+        )
+        if have_labels:
+            labels = listed([*names])
+            raise DataError(
+                f"{found} whose name begins with its label ({labels}), write it as a row:",
+                *table_conversion_lines(table, "turned", pattern=LAST_NUMBER.pattern),
+                "else add a column of labels, and give --label COLUMN",
+            )
         raise DataError(
-            f"{table.name}: no column has values that repeat as labels do, and {first.shown} sorts "
-            "the rows; if each other column is a sequence, write it as a row:",
+            f"{found}, write it as a row:",
             *table_conversion_lines(table, "turned", name="name", other=[first.name_text]),
             "and add a column of labels, or give a file with the label of each name, too",
         )

@@ -25,6 +25,7 @@ from seqtrain.proposal.profile import (
     LIST_KINDS,
     ColumnProfile,
     Columns,
+    JoinedColumn,
     determines,
     joined_column,
     refines,
@@ -66,11 +67,16 @@ MOST_CONFLICTS = 0.05
 """Share of rows with another label than most rows of their id up to which they may be mistakes."""
 
 
-def step_table(columns: Columns, options: InitOptions) -> Roles | None:
+def step_table(columns: Columns, options: InitOptions, key: Columns = ()) -> Roles | None:
     """Return the roles of a table with one row per time step, or None if it isn't one.
 
     Rows are time steps if the user gave --id, --order or --steps. Without these options, the
     columns decide. If the label changes within an id, the rows of the id are cut into windows.
+
+    Args:
+        columns: All columns.
+        options: Options of the user, whose columns exist.
+        key: Columns of the key by which another file is joined.
 
     Raises:
         DataError: If the id or the label isn't clear, the options don't fit the table, or numbers
@@ -85,7 +91,9 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
     searched = columns
     if len(wide) >= VERY_WIDE and not is_requested:
         searched = without(columns, set(wide[1:]).difference(named))
-    joined = None if given else find_joined_id(searched, options)
+    joined = None
+    if not given:
+        joined = _id_of_key(key, columns, named) or find_joined_id(searched, options)
     id = joined or find_id(searched, options)
     label = next(iter(named), None)
     if id is None or (label is not None and not _is_label_of(id, label, options)):
@@ -136,6 +144,18 @@ def step_table(columns: Columns, options: InitOptions) -> Roles | None:
         )
     if roles.steps or roles.sequence:
         return roles
+    return None
+
+
+def _id_of_key(key: Columns, columns: Columns, labels: Columns) -> JoinedColumn | None:
+    """Return several columns of a key together if these rows have one label, or else None."""
+    if len(key) < 2:
+        return None
+    id = JoinedColumn(*key)
+    others = [x for x in without(columns, key) if x.can_be_label]
+    labels = labels or likeliest_labels(others)
+    if 2 * id.distinct <= id.rows and any(refines(id, x, labelled=True) for x in labels):
+        return id
     return None
 
 

@@ -169,7 +169,7 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
         columns = [*(column for column in columns if column not in one_hot), joined]
         options, labels = options.with_given(label=joined.name), [joined]
     refuse_given_ids_with_label(table, columns, options)
-    roles, doubts = step_table(columns, options), list[str]()
+    roles, doubts = step_table(columns, options, _key_of_join(table, columns)), list[str]()
     if roles is not None:
         refuse_label_in_id(table, roles, options)
         refuse_scales(roles, table)
@@ -187,6 +187,14 @@ def _roles_of(table: Table, columns: Columns) -> Roles:
         roles.warnings += doubtful_marks(one_hot, joined)
     roles.warnings += doubts
     return roles
+
+
+def _key_of_join(table: Table, columns: Columns) -> list[ColumnProfile]:
+    """Return the columns of the key by which the first file is joined, or []."""
+    names: tuple[str, ...] = ()
+    for join in table.layout.joins[:1]:
+        names, _ = key_columns(join["on"])
+    return [column for column in columns if column.name in names]
 
 
 def _turns(columns: Columns, options: InitOptions, roles: Roles) -> Roles | None:

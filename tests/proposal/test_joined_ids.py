@@ -210,3 +210,23 @@ def test_a_label_that_is_a_part_of_the_id_needs_a_column_of_ids(
     for command in windows:
         cli(*shlex.split(command)[1:], "--force")
         assert parse_config(Path("c.yaml").read_text()).data.window is not None
+
+
+def test_the_key_of_joined_labels_is_the_id(tmp_path, monkeypatch, draw, cli):
+    """The label changes from one course of a student to the next."""
+    monkeypatch.chdir(tmp_path)
+    clicks, results = list[list[Any]](), list[list[Any]]()
+    for student in range(11391, 11431):
+        for place, course in enumerate(["2013J", "2014J"]):
+            results.append([course, student, ["Pass", "Fail", "Withdrawn"][(student + place) % 3]])
+            days = sorted(draw.choices(range(-10, 200), k=draw.randint(8, 30)))
+            for day in days:
+                site, count = 546600 + draw.randint(0, 6), draw.randint(1, 9)
+                clicks.append([course, student, site, day, count])
+    own = ["code_presentation", "id_student"]
+    write(tmp_path / "clicks.csv", [*own, "id_site", "date", "sum_click"], clicks)
+    write(tmp_path / "info.csv", [*own, "final_result"], results)
+    cli("init", "clicks.csv", "info.csv", "-o", "c.yaml")
+    config = parse_config(Path("c.yaml").read_text())
+    assert (config.data.id, config.data.label, config.data.window) == (own, "final_result", None)
+    assert sum(map(len, prepare(config).splits.values())) == 80

@@ -1298,6 +1298,19 @@ def test_a_column_for_each_sequence_is_turned_by_the_printed_command(
     assert class_counts("c.yaml") == dict.fromkeys(labels, 20)
 
 
+@pytest.mark.parametrize("form", ["{}_{:02}", "{} {}", "{}{}"])
+def test_columns_numbered_through_classes_are_turned_by_the_printed_command(
+    tmp_path, monkeypatch, draw, cli, form
+):
+    monkeypatch.chdir(tmp_path)
+    labels = [name(draw), name(draw)]
+    names = [form.format(labels[i % 2], i) for i in range(30)]
+    rows = [[t / 10, *(round(draw.gauss(t, 1), 3) for _ in names)] for t in range(40)]
+    write(Path("it's.csv"), ["Zeit", *names], rows)
+    run_commands(cli, cli("init", "it's.csv", code=2).err)
+    assert class_counts("c.yaml") == dict.fromkeys(labels, 15)
+
+
 @pytest.mark.parametrize("given", ["the table", "both files", "the folder"])
 def test_columns_whose_labels_are_in_another_file_are_turned_by_the_printed_command(
     tmp_path, monkeypatch, draw, cli, given
