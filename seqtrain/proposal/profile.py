@@ -687,6 +687,8 @@ class ColumnProfile:
                     found.append((type, seconds))
             if found:
                 break
+        dates = [each for each in found if each[0] != DURATION]  # 12.05.24 may be a time of day
+        found = dates or found
         if len(found) == 1:
             return found[0]
         return (None, np.nan)

@@ -27,7 +27,7 @@ from seqtrain.tables.cells import without_unit
 from seqtrain.tables.formats import MEMORY, columns_of_format, names_of, resolve_format
 from seqtrain.tables.sources import holds_whole_files, matching_files
 from seqtrain.tables.time_column import common_type, possible_types
-from seqtrain.tables.times import DATE, DAY_FIRST, MONTH_FIRST, WEEKDAY
+from seqtrain.tables.times import DATE, DAY_FIRST, DURATION, MONTH_FIRST, WEEKDAY
 from seqtrain.text import listed, quote
 
 SPLITS = ("train", "validation", "test")
@@ -249,7 +249,8 @@ def completed_schema(inputs: Sequence[Input]) -> Schema:
       the first file.
     - `width`: If a column of the label is named by its index.
     - `order_type`: If rows are sorted by a column, its first readable cell tells the type. If it
-      can be read as day and month or as month and day, all rows of train decide.
+      can be read as day and month or as month and day, or as a date or a time of day with
+      points, all rows of train decide.
 
     Args:
         inputs: The training files or tables.
@@ -280,10 +281,12 @@ def _type_of_times(inputs: Sequence[Input], column: Column) -> str | None:
         DataError: If neither order of day and month fits all dates, or both do.
     """
     types = next(filter(None, map(possible_types, _cells_of(inputs[0], column))), set[str]())
-    if types not in ({DAY_FIRST, MONTH_FIRST}, {DATE, WEEKDAY}):
+    if types not in ({DAY_FIRST, MONTH_FIRST}, {DATE, WEEKDAY}, {DAY_FIRST, DURATION}):
         return max(types, default=None)
     every = (cell for each in inputs for cell in _cells_of(each, column))
     order_type = common_type(every, types)
+    if order_type is None and DURATION in types:
+        return DAY_FIRST
     if order_type is None and DAY_FIRST in types:
         raise DataError(
             f"{inputs[0].name}: {column}: its dates don't tell if the day or the month comes "

@@ -161,6 +161,8 @@ TIME_OF_DAY = re.compile(
     re.ASCII,
 )
 """A time of day or a duration: HH:MM, HH:MM:SS, 3:04 PM, 2 days 03:04:05."""
+POINTED_CLOCK = re.compile(r"([01][0-9]|2[0-3])\.([0-5][0-9])\.([0-5][0-9])")
+"""A time of day such as 00.31.00. It may be a date, too: 12.05.24."""
 STOPWATCH = re.compile(
     r"(?P<sign>[-+]?)(?P<minute>\d{1,9}):(?P<second>[0-5]\d)[.,](?P<decimals>\d+)", re.ASCII
 )
@@ -224,6 +226,8 @@ def read_duration(text: str) -> int:
         BadCellError: If the text is neither.
     """
     text = _plain_clock(text.strip().removesuffix("Uhr").rstrip())
+    if POINTED_CLOCK.fullmatch(text):
+        text = text.replace(".", ":")
     found = WITH_UNITS.fullmatch(HOURS_AND_MINUTES.sub(r"\1h\2min", text))
     if found is not None:
         return _signed(found["sign"], _sum_of_units(found["parts"], text))

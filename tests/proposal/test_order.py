@@ -725,3 +725,28 @@ def test_dates_come_before_the_codes_of_a_part_in_an_offered_order(tmp_path):
     names = ["hadm_id", "itemid", "charttime", "valuenum", "died"]
     _, proposal = proposed(write(tmp_path / "a.csv", names, rows), label="died")
     assert any("--id hadm_id --order charttime --order itemid" in x for x in proposal.warnings)
+
+
+@pytest.mark.parametrize(
+    ("form", "order", "types"),
+    [
+        ("%H.%M.%S", ["Data", "Ora"], ("day_first", "duration")),
+        ("%d.%m.%y", "Ora", "day_first"),
+    ],
+)
+def test_cells_with_two_points_are_dates_if_all_can_be(tmp_path, form, order, types):
+    """Such as 12.05.24, which may be a time of day. 00.31.00 can't be a date."""
+    draw, rows = random.Random(3), list[list[Any]]()
+    for case in range(60):
+        at = datetime(2024, 2, 1, 1, 5)
+        for _ in range(draw.randint(4, 8)):
+            cells = [f"{at:%d.%m.%Y}", f"{at:{form}}", draw.choice("abc")]
+            rows.append([f"M{case}", *cells, case % 2])
+            at += timedelta(hours=2, minutes=draw.randint(20, 300), days=form.startswith("%d"))
+    names = ["macchina", "Data", "Ora", "codice", "Esito"]
+    if order == "Ora":
+        names.remove("Data")
+        rows = [[case, *others] for case, _, *others in rows]
+    config, _ = proposed(write(tmp_path / "a.csv", names, rows))
+    assert config.data.order == order
+    assert prepare(config).preprocessing.schema.order_type == types

@@ -212,3 +212,11 @@ def test_a_weekday_may_stand_before_a_date(text, type, moment):
         assert type not in possible_types(text)
     else:
         assert read_moment(text, type) == (nanoseconds(moment), False)
+
+
+def test_a_time_of_day_may_be_written_with_points():
+    for text, seconds in (("00.31.00", 1860), ("23.59.59", 86399)):
+        assert read_duration(text) == seconds * SECOND
+    for text in ("24.00.00", "12.60.00", "12.31", "1.2.3", "12.05.2024"):
+        with pytest.raises(BadCellError):
+            read_duration(text)
