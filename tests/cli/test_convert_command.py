@@ -312,12 +312,15 @@ def test_a_file_that_remains_as_it_is_may_be_converted_with_others_only(cli):
     Path("a.csv").write_bytes("id;v\r\nGerät;1\r\n".encode("cp1252"))
     Path("d/a.tsv").write_text("id\tv\nb\t1\n")
     options = ("--to", "filled", "--column", "id")
-    for alone in ("a.csv", "d"):
-        assert "'id'" in cli("convert", alone, *options, code=2).err
+    for unchanged in (["a.csv"], ["d"], ["a.csv", "d"]):
+        assert "'id'" in cli("convert", *unchanged, *options, code=2).err
     assert sorted(path.name for path in Path().iterdir()) == ["a.csv", "d"]
     Path("d/b.tsv").write_text("id\tv\nb\t1\n\t2\n")
     cli("convert", "a.csv", "d", *options)
     assert Path("d-filled/a.tsv").read_text() == "id\tv\nb\t1\n"
+    Path("d/b.tsv").write_text("1::2\n")
+    cli("convert", "d", "--to", "columns", "--mark", "::")
+    assert Path("d-columns/b.csv").read_text() == "1,2\n"
     assert Path("a-filled.csv").read_text(encoding="utf-8") == "id;v\nGerät;1\n"
 
 

@@ -55,6 +55,7 @@ def convert(
     from seqtrain.cli.screens.console import print_path
     from seqtrain.errors import ConfigError
     from seqtrain.tables.blocks import Dialect
+    from seqtrain.tables.conversions.convert import UnchangedError
     from seqtrain.tables.conversions.convert import convert as convert_file
     from seqtrain.tables.delimited import DELIMITERS
 
@@ -92,8 +93,13 @@ def convert(
     names = converted_names(data, to)
     if output is not None:
         names = [output]
+    left = list[tuple[str, str]]()
     for path, new in zip(data, names, strict=True):
-        written = convert_file(
-            path, to, options, dialect, new, force=force, may_be_equal=len(data) > 1
-        )
-        print_path(written)
+        try:
+            print_path(convert_file(path, to, options, dialect, new, force=force))
+        except UnchangedError:
+            if len(left) + 1 == len(data):  # none of them changes
+                raise
+            left.append((path, new))
+    for path, new in left:
+        print_path(convert_file(path, to, options, dialect, new, force=force, may_be_equal=True))

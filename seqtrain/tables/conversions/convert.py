@@ -24,9 +24,14 @@ from seqtrain.tables.conversions.programs import READERS, reader_for, rows_of_pr
 from seqtrain.tables.conversions.table import converted_rows
 from seqtrain.tables.formats import resolve_format
 from seqtrain.tables.json_lines import json_values
-from seqtrain.tables.opening import TextLines, guess_encoding, open_input, utf_16
+from seqtrain.tables.opening import TextLines, guess_encoding, is_pipe, open_input, utf_16
 from seqtrain.tables.sources import files_below
 from seqtrain.text import display_name, listed, quote
+
+
+class UnchangedError(ConfigError):
+    """A conversion would change nothing."""
+
 
 Function: TypeAlias = Callable[[Any], Any]
 TABLE_MODULES = ("rows", "cells")
@@ -61,7 +66,8 @@ def convert(
         The path of the new file or folder.
 
     Raises:
-        ConfigError: If an option isn't one of the form, the new file exists, or no text changes.
+        ConfigError: If an option isn't one of the form, or the new file exists.
+        UnchangedError: If no text would change.
         DataError: If the file can't be read.
         RunError: If the new file can't be written.
     """
@@ -97,7 +103,7 @@ def convert(
         else:
             is_changed |= _write(path, new, form, function, dialect)
         if not is_changed:
-            raise ConfigError(_nothing_found(path, form, given))
+            raise UnchangedError(_nothing_found(path, form, given))
         _check_replaced(target, new, force=force)
     return str(target)
 
@@ -207,7 +213,7 @@ def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect
     """Write what the function of a form makes of a file.
 
     Returns:
-        True if the new file has other lines.
+        True if the new file has other lines, or if this can't be compared.
 
     Raises:
         DataError: If the file can't be read.
@@ -235,7 +241,8 @@ def _write(path: str, new: Path, form: str, function: Function, dialect: Dialect
         if CONVERSIONS[form].ending == ".csv" and module in TABLE_MODULES:
             read = partial(converted_rows, as_csv=True)
         write_new(new, (text.encode() for text in read(stream, dialect, function)))
-    return format == "xlsx" or _has_other_lines(path, new, encoding)
+    can_be_compared = format != "xlsx" and not is_pipe(path)
+    return not can_be_compared or _has_other_lines(path, new, encoding)
 
 
 def _has_other_lines(path: str, new: Path, encoding: str) -> bool:

@@ -76,14 +76,18 @@ def columns(lines: Iterable[str], *, mark: str | None = None) -> Iterator[str]:
         lines: The lines. Blank ones are left out. So are comments and quotes, if blanks separate
             the columns; then the last comment above the table may name them. If bars separate
             them, lines without any, and those of dashes, are left out.
-        mark: What separates the columns. None for blanks.
-
-    Raises:
-        ConfigError: If no line has the mark.
+        mark: What separates the columns. None for blanks. All lines remain if none has it.
     """
     if mark is None:
         return as_csv(_words_of_lines(lines))
-    return as_csv(_divided(lines, DELIMITERS.get(mark, mark)))
+    mark = DELIMITERS.get(mark, mark)
+    lines = iter(lines)
+    first = list[str]()
+    for line in lines:
+        first.append(line)
+        if mark in line:
+            return as_csv(_divided(chain(first, lines), mark))
+    return iter(first)
 
 
 def _words_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -107,11 +111,10 @@ def _words_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _divided(lines: Iterable[str], mark: str) -> Iterator[list[str]]:
-    """Yield the columns of each line between marks. If no line has one, raise a ConfigError."""
-    has_frame, has_mark = None, False
+    """Yield the columns of each line between marks."""
+    has_frame = None
     for line in lines:
         row = line.strip()
-        has_mark |= mark in row
         if not row or (mark == BAR and (BAR not in row or RULE.fullmatch(row))):
             continue
         if has_frame is None:
@@ -119,8 +122,6 @@ def _divided(lines: Iterable[str], mark: str) -> Iterator[list[str]]:
         if has_frame:
             row = row.removeprefix(BAR).removesuffix(BAR)
         yield [cell.strip() for cell in row.split(mark)]
-    if not has_mark:
-        raise ConfigError(f"--mark: no line has {quote(mark)}; give what separates the columns")
 
 
 def headers(lines: Iterable[str], *, name: str) -> Iterator[str]:
