@@ -61,6 +61,7 @@ from seqtrain.proposal.time_kinds import (
     is_time_of_day,
     problem_of_dates,
 )
+from seqtrain.sequences.sentinels import sentinels_of
 from seqtrain.tables.blocks import FILE, FOLDER, LABEL
 from seqtrain.tables.times import DURATION, WEEKDAY
 from seqtrain.text import counted, listed, quote
@@ -346,7 +347,8 @@ class StepColumns:
         if column.repeats and not is_smooth:
             if is_sparse and len(lengths) == 1:
                 return True
-            if is_sparse or (has_gaps and not is_amount(column)):
+            is_number = is_amount(column) or sentinels_of(numbers)
+            if is_sparse or (has_gaps and not is_number):
                 self.doubtful_codes.append(column)
         if len(distinct) <= 16 or (len(distinct) > 100 and 2 * len(distinct) < width):
             return False
