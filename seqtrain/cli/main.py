@@ -55,7 +55,7 @@ COMMANDS = {
 """Maps each command to its help. `cli/commands/` has a module and function of this name."""
 NO_CHOICE = re.compile("'(?P<value>[^']*)' is not one of (?P<choices>.*)")
 """Message of Typer about a value that isn't one of several."""
-UNKNOWN = re.compile("No such (?:command '|option: (?=--))(?P<name>[^ ']+)'?")
+UNKNOWN_WORD = re.compile("No such (?:command '|option: (?=--))(?P<name>[^ ']+)'?")
 """Message of Typer about an unknown command or option."""
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Base class of usage errors in Typer: the class of click, or its copy in newer versions."""
@@ -215,7 +215,7 @@ def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]
         command = " ".join(["seqtrain", *(name for name in arguments[:1] if name in COMMANDS)])
         word, *rest = arguments
         advice = _advice_on_choice(text)
-        unknown = UNKNOWN.match(text)
+        unknown = UNKNOWN_WORD.match(text)
         if unknown is not None and word in COMMANDS:
             advice = _advice_on_option(unknown["name"], word, rest)
         elif unknown is not None:

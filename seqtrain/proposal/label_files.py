@@ -28,7 +28,7 @@ MOSTLY_DIFFERENT = 0.8
 """Smallest share of different keys: a few rows may be there twice."""
 RECORDING = "recording"
 """Name of the column with the key of a recording, if that of the file can't be used."""
-MOST_LISTED = 8
+MOST_IN_LIST = 8
 """Largest number of files that a config lists in place of a pattern such as *.csv."""
 
 
@@ -225,6 +225,6 @@ def pattern_or_list(recordings: Sequence[str]) -> str | list[str]:
     if pattern is None:
         return list(recordings)
     is_any = os.path.splitext(os.path.basename(pattern))[0] == "*"
-    if is_any and len(recordings) <= MOST_LISTED:
+    if is_any and len(recordings) <= MOST_IN_LIST:
         return list(recordings)
     return pattern

@@ -13,7 +13,7 @@ from seqtrain.tables.formats import names_of
 
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
-MOST_FILES = 8
+MOST_CONVERTED = 8
 """Largest number of files that a command in a message names."""
 INIT_COMMAND = "seqtrain init …"
 """Placeholder in messages for the command that the user typed, with all its options."""
@@ -140,13 +140,13 @@ class FileLayout:
     def files_with(self, path: str) -> list[str]:
         """Return what a conversion of a file converts: the files of all splits, or their folder.
 
-        If there are more than `MOST_FILES`, or the file isn't one of them, it is the file alone.
+        If there are more than `MOST_CONVERTED`, or the file isn't one of them, it is the file alone.
         """
         files = [file for name, split in self.splits.items() for file in files_of(name, split)]
         files = list(dict.fromkeys(files))
         if len(files) == 1 and os.path.isdir(files[0]) and path.startswith(files[0]):
             return files
-        if path in files and len(files) <= MOST_FILES and all(map(os.path.isfile, files)):
+        if path in files and len(files) <= MOST_CONVERTED and all(map(os.path.isfile, files)):
             return files
         return [path]
 

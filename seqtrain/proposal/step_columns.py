@@ -74,7 +74,7 @@ ROWS_PER_TOKEN = 20
 """Fewest rows with a number per distinct token for a token to explain the number."""
 SENTENCE_WORDS = 5
 """Fewest words of texts, on average, that are sentences and no names."""
-FREQUENT, GAPS = 0.01, 3
+FREQUENT_SHARE, GAPS = 0.01, 3
 """Share of rows of a frequent number. Codes may leave out most numbers between frequent ones: these
 are fewer than one of three.
 """
@@ -338,7 +338,7 @@ class StepColumns:
         if is_smooth and not is_sorted:
             return False
         distinct, counts = np.unique(numbers, return_counts=True)
-        width, is_frequent = np.ptp(numbers), counts >= FREQUENT * len(numbers)
+        width, is_frequent = np.ptp(numbers), counts >= FREQUENT_SHARE * len(numbers)
         lengths = {len(value) for value in column.values if value}
         is_sparse = 20 * len(distinct) < width and len(distinct) <= 100
         # Most counts and measurements lie close together: only rare ones leave gaps.

@@ -46,7 +46,7 @@ FOUND_JSON = (
     "expected names of columns, found JSON; give --input-format jsonl (to train, "
     "data.format: jsonl)"
 )
-WORD = re.compile(r"[^\W\d][\w.()/%-]*|[0-9]+_[\w-]+")
+HEADER_WORD = re.compile(r"[^\W\d][\w.()/%-]*|[0-9]+_[\w-]+")
 """A name of a column without blanks."""
 PLAIN_NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 NO_DECIMAL_COMMA = re.compile(r"(?<![0-9]),|,(?![0-9]+(?:[^0-9.]|\Z))")
@@ -555,7 +555,7 @@ def _num_comments(lines: list[str], delimiter: str, *, quotes: bool) -> int:
         is_name = above[-1][0].strip('" ') in COMMENTS
         has_number = any(PLAIN_NUMBER.fullmatch(field.strip()) for field in below[0])
         names = [name.lstrip("#%/").strip() for name in above[-1]]
-        are_words = all(map(WORD.fullmatch, names)) and len(set(names)) == width > 1
+        are_words = all(map(HEADER_WORD.fullmatch, names)) and len(set(names)) == width > 1
         is_row = any(" " in field.strip() for field in below[0]) or _come_again(below[0], others)
         if is_name or has_number or (are_words and is_row):
             above.pop()

@@ -30,7 +30,7 @@ ATTRIBUTE = re.compile(
 )
 RELATIONAL = re.compile(r".*\srelational", re.IGNORECASE)
 """Declaration of an attribute whose cells have a line of numbers for each channel."""
-END = re.compile(r"@end\b", re.IGNORECASE)
+END_OF_RELATION = re.compile(r"@end\b", re.IGNORECASE)
 """End of the attributes of a relational one: those of the time steps."""
 ESCAPED = re.compile(r"\\(.)")
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
@@ -146,7 +146,7 @@ def _arff_records(lines: TextLines) -> Iterator[Record]:
             yield line, fields, problem
             continue
         attribute = ATTRIBUTE.match(text.strip())
-        if END.match(text.strip()):
+        if END_OF_RELATION.match(text.strip()):
             in_series = False
         elif attribute is not None and not in_series:
             in_series = RELATIONAL.fullmatch(text.strip()) is not None
