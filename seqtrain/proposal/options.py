@@ -140,7 +140,7 @@ class FileLayout:
     def files_with(self, path: str) -> list[str]:
         """Return what a conversion of a file converts: the files of all splits, or their folder.
 
-        If there are more than `MOST_CONVERTED`, or the file isn't one of them, it is the file alone.
+        It is the file alone if there are more than `MOST_CONVERTED`, or if it isn't one of them.
         """
         files = [file for name, split in self.splits.items() for file in files_of(name, split)]
         files = list(dict.fromkeys(files))
