@@ -302,7 +302,8 @@ def _add_content(facts: Facts, roles: Roles, rows: RowNumbers, options: InitOpti
         texts = [content[at] for at in mixed]
         chosen = CHOSEN_FAMILIES.get(options.get("tokenizer", ""))
         facts.family = Family(chosen) if chosen else family_of(texts)
-        are_texts = options.kind == "text" or len(roles.sequence) > 1
+        are_turns = any(column.kind == "turns" for column in roles.sequence)
+        are_texts = are_turns or options.kind == "text" or len(roles.sequence) > 1
         if are_texts and facts.family.name == "symbols":
             facts.family = Family("words", keeps_case=True)
         facts.texts = texts[:TIMED_TEXTS]

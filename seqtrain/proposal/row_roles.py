@@ -446,7 +446,7 @@ def _refuse_step_table(found: _Candidates) -> list[ColumnProfile]:
     texts, others = found.texts, found.others
     names = others
     is_table = any(column.is_measured for column in others)
-    if is_table:  # ids such as C4J4GwkD beside numbers
+    if is_table and len(texts) == 1:  # ids such as C4J4GwkD beside numbers alone
         names = [column for column in texts if column.words == 1]
     if len(names) == 1 and is_code_or_owner(names[0]) and names[0].is_unique:
         name = names[0].name_text

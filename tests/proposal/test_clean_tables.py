@@ -1,6 +1,7 @@
 """Everyday tables: what isn't doubted, and which texts and labels are found by their names."""
 
 import json
+import random
 import re
 import shlex
 from contextlib import suppress
@@ -199,3 +200,38 @@ def test_a_log_is_no_csv_for_the_decimals_of_its_seconds(draw, cli, mark):
     ]
     Path("app.log").write_text("".join(lines))
     assert "--format csv" not in cli("init", "app.log", code=2).err
+
+
+@pytest.mark.parametrize("at", [0, 3])
+def test_a_short_id_and_a_number_beside_a_text_are_no_sequence(tmp_path, at):
+    """Such as the games of a chess site: an id of letters and digits, ratings, and moves."""
+    draw = random.Random(at)
+    rows = []
+    for number in range(120):
+        words = " ".join(draw.choices(["e4", "Nf3", "d5", "Qh5", "c6"], k=draw.randint(5, 20)))
+        id = "".join(draw.choices("abcdefghABCDEFGH0123456789", k=8))
+        row = [draw.randint(800, 2400), words, "uv"[number % 2]]
+        rows.append([*row[:at], id, *row[at:]])
+    names = ["rating", "moves", "winner"]
+    names.insert(at, "id")
+    path = write(tmp_path / "a.csv", names, rows)
+    assert proposed(str(path))[0].sequence == "moves"
+
+
+def test_objects_with_texts_of_few_words_in_changing_case_stay_text(tmp_path):
+    draw = random.Random(5)
+    words = ["card", "bill", "my", "the", "was", "again"]
+    rows = []
+    for number in range(80):
+        said = [
+            {
+                "author": draw.choice("ab"),
+                "message": " ".join(draw.choices(words, k=4)).capitalize(),
+            }
+            for _ in range(5)
+        ]
+        rows.append(json.dumps({"id": f"c{number}", "tag": "uv"[number % 2], "messages": said}))
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(rows) + "\n")
+    data = proposed(str(path))[0]
+    assert (data.sequence, data.kind) == ("messages", "text")
