@@ -228,6 +228,11 @@ def uncompressed(path: str) -> str:
     return path[: len(path) - len(compression_of(path))]
 
 
+def ending_of(path: str) -> str:
+    """Return the ending of a path in lower case, such as .csv, without .gz or .zst."""
+    return os.path.splitext(uncompressed(path))[1].lower()
+
+
 def import_zstd() -> Any:
     """Import and return the module `compression.zstd`, or `backports.zstd` before Python 3.14.
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from seqtrain.errors import DataError
-from seqtrain.files.reading import uncompressed
+from seqtrain.files.reading import ending_of, uncompressed
 from seqtrain.tables.conversions.forms import conversion_lines
 from seqtrain.text import display_name
 
@@ -95,11 +95,7 @@ ADVICE = {
 
 def conversion_of(path: str) -> KnownProgram | None:
     """Return the conversion of a file by its ending, or None."""
-    return KNOWN_PROGRAMS.get(_ending(path))
-
-
-def _ending(path: str) -> str:
-    return os.path.splitext(uncompressed(path))[1].lower()
+    return KNOWN_PROGRAMS.get(ending_of(path))
 
 
 def refuse_unreadable(path: str, folder: str | None = None) -> None:
@@ -130,12 +126,11 @@ def advice(path: str, folder: str | None = None) -> list[str]:
         return conversion.lines(_root_of_classes(os.path.dirname(path)))
     if conversion is not None:
         return conversion.lines(path)
-    if _ending(path) in FASTQ:
+    if ending_of(path) in FASTQ:
         root = os.path.dirname(folder or path) or os.curdir
         return [READS, *conversion_lines("reads", root)]
-    stem, ending = os.path.splitext(uncompressed(path))
-    known = ADVICE.get(ending.lower(), "")
-    name = shlex.quote(os.path.basename(stem))
+    known = ADVICE.get(ending_of(path), "")
+    name = shlex.quote(os.path.basename(os.path.splitext(uncompressed(path))[0]))
     return known.format(path=shlex.quote(path), name=name).splitlines()
 
 

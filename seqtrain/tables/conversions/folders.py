@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.files.reading import uncompressed
+from seqtrain.files.reading import ending_of, uncompressed
 from seqtrain.files.writing import write_new
 from seqtrain.tables.arrays import arrays_of_splits
 from seqtrain.tables.blocks import Array, Dialect, UnreadableError
@@ -91,7 +91,7 @@ def reads(path: str, target: Path) -> None:
     for name, is_folder in folder_entries(path):
         below = os.path.join(path, name)
         found = files_below(below) if is_folder else [below]
-        files = [file for file in found if _ending(file) in FASTQ]
+        files = [file for file in found if ending_of(file) in FASTQ]
         if not files:
             continue
         label = name
@@ -105,10 +105,6 @@ def _sequences(files: Sequence[str]) -> Iterator[bytes]:
     for file in files:
         with open_input(file) as stream:
             yield from (line.rstrip() + b"\n" for line in islice(stream, 1, None, READ_LINES))
-
-
-def _ending(path: str) -> str:
-    return os.path.splitext(uncompressed(path))[1].lower()
 
 
 def copied(path: str, target: Path, *, without: Sequence[str] = ()) -> None:
@@ -159,7 +155,7 @@ def tables(path: str, target: Path) -> None:
             or a workbook.
         target: The new folder.
     """
-    ending = _ending(path)
+    ending = ending_of(path)
     target.mkdir()
     if ending in DATABASES:
         _write_database(path, target)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtrain.errors import ConfigError, SeqtrainError
-from seqtrain.files.reading import compression_of, uncompressed
+from seqtrain.files.reading import compression_of, ending_of, uncompressed
 from seqtrain.tables.arrays import arrays_of_splits
 from seqtrain.tables.blocks import UnreadableError
 from seqtrain.tables.opening import open_input
@@ -97,7 +97,7 @@ READERS: dict[str, tuple[str, ObjectReader]] = {
 
 def reader_for(path: str) -> tuple[str, ObjectReader] | None:
     """Return the packages and the function that read a file by its ending, or None."""
-    return READERS.get(os.path.splitext(uncompressed(path))[1].lower())
+    return READERS.get(ending_of(path))
 
 
 def rows_of_program(path: str, packages: str, read: ObjectReader) -> Iterator[dict[str, Any]]:
